@@ -17,7 +17,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 )
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.refusals import Refused, make_contention_refusal
+from controller_core.admin.refusals import ItemRefused, make_contention_refusal
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
@@ -62,7 +62,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
                 write = _write(user, by_user[user], node, has_clients=bool(clients))
                 writes[user] = [write, notify(f"users/{paths.sanitize(user)}")]
                 _require_room(term, writes[user])
-            except Refused as error:
+            except ItemRefused as error:
                 writes.pop(user, None)
                 refused[user] = error
         return conflicts_in((await term.writer.write(writes)).failed)
@@ -77,7 +77,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
 
 def refusal(request: AlterUserScramCredentialsRequest, error_code: ErrorCode) -> AlterUserScramCredentialsResponse:
     """Return the answer that refuses every user of the request."""
-    return _response(_result(user, Refused(error_code)) for user in _group_by_user(_alterations(request)))
+    return _response(_result(user, ItemRefused(error_code)) for user in _group_by_user(_alterations(request)))
 
 
 def _alterations(request: AlterUserScramCredentialsRequest) -> Iterator[Alteration]:
@@ -92,24 +92,26 @@ def _group_by_user(alterations: Iterable[Alteration]) -> dict[str, list[Alterati
     return by_user
 
 
-def _why_unsound(alterations: list[Alteration]) -> Refused | None:
+def _why_unsound(alterations: list[Alteration]) -> ItemRefused | None:
     """Return the problem of the alterations, whatever credentials the user has. Like Kafka, name the last of
     several."""
     wrong = [why for each in alterations if (why := _why_unsound_alone(each)) is not None]
     if wrong:
         return wrong[-1]
     if len({each.mechanism for each in alterations}) < len(alterations):
-        return Refused(ErrorCode.duplicate_resource, "A user credential cannot be altered twice in the same request")
+        return ItemRefused(
+            ErrorCode.duplicate_resource, "A user credential cannot be altered twice in the same request"
+        )
     return None
 
 
-def _why_unsound_alone(alteration: Alteration) -> Refused | None:
+def _why_unsound_alone(alteration: Alteration) -> ItemRefused | None:
     name_complaint = _name_complaint(alteration.name)
     if name_complaint is not None:
-        return Refused(ErrorCode.unacceptable_credential, name_complaint)
+        return ItemRefused(ErrorCode.unacceptable_credential, name_complaint)
     mechanism = SCRAM_MECHANISMS.get(alteration.mechanism)
     if mechanism is None:
-        return Refused(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
+        return ItemRefused(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
     if isinstance(alteration, ScramCredentialDeletion):
         return None
     complaint = None
@@ -119,7 +121,7 @@ def _why_unsound_alone(alteration: Alteration) -> Refused | None:
         complaint = "Too many iterations"
     elif not alteration.salted_password:
         complaint = "The salted password must not be empty"
-    return Refused(ErrorCode.unacceptable_credential, complaint) if complaint else None
+    return ItemRefused(ErrorCode.unacceptable_credential, complaint) if complaint else None
 
 
 def _name_complaint(name: str) -> str | None:
@@ -135,7 +137,7 @@ def _name_complaint(name: str) -> str | None:
 
 
 def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has_clients: bool) -> WriteOp:
-    """Return the write of a user's altered configuration. Raises `Refused`.
+    """Return the write of a user's altered configuration. Raises `ItemRefused`.
 
     Like Kafka, delete the znode if the user has neither settings nor quotas of single clients left.
     """
@@ -143,12 +145,12 @@ def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has
     try:
         present = codecs.decode_config(node.data, path) if node else {}
     except MalformedZnode as error:
-        raise Refused(ErrorCode.unknown_server_error, str(error)) from error
+        raise ItemRefused(ErrorCode.unknown_server_error, str(error)) from error
     for alteration in alterations:
         is_deletion = isinstance(alteration, ScramCredentialDeletion)
         if is_deletion and SCRAM_MECHANISMS[alteration.mechanism].name not in present:
             message = "Attempt to delete a user credential that does not exist"
-            raise Refused(ErrorCode.resource_not_found, message)
+            raise ItemRefused(ErrorCode.resource_not_found, message)
     config = _apply_alterations(present, alterations)
     if node is not None and not config and not has_clients:
         return Delete(path=path, version=node.version)
@@ -159,7 +161,7 @@ def _require_room(term: Term, write: list[WriteOp]) -> None:
     why_too_large = term.writer.why_too_large(write)
     if why_too_large is not None:
         message = f"The credential does not fit into a znode, use a shorter salt: {why_too_large}"
-        raise Refused(ErrorCode.unacceptable_credential, message)
+        raise ItemRefused(ErrorCode.unacceptable_credential, message)
 
 
 def _apply_alterations(present: Mapping[str, str], alterations: list[Alteration]) -> dict[str, str]:
@@ -176,7 +178,7 @@ def _apply_alterations(present: Mapping[str, str], alterations: list[Alteration]
     return config
 
 
-def _result(user: str, refused: Refused | None) -> AlterUserScramCredentialsResult:
+def _result(user: str, refused: ItemRefused | None) -> AlterUserScramCredentialsResult:
     return AlterUserScramCredentialsResult(
         user=user,
         error_code=refused.error_code if refused else ErrorCode.none,

@@ -11,7 +11,7 @@ from controller_core.zk.compare_and_set import Contended
 Checked = TypeVar("Checked")
 
 
-class Refused(Exception):
+class ItemRefused(Exception):
     """One topic, partition or user of a request is refused. The others are not affected."""
 
     def __init__(self, error_code: ErrorCode, message: str | None = None) -> None:
@@ -20,11 +20,11 @@ class Refused(Exception):
         self.message = message
 
 
-def outcome_of(check: Callable[[], Checked]) -> Checked | Refused:
+def outcome_of(check: Callable[[], Checked]) -> Checked | ItemRefused:
     """Return the result of a check, or its refusal."""
     try:
         return check()
-    except Refused as refused:
+    except ItemRefused as refused:
         return refused
 
 
@@ -35,13 +35,13 @@ def explain_unknown(term: Term, setting: str) -> str:
     return f"no broker has returned {setting} yet ({silence}), and the controller was started without {option}"
 
 
-def make_contention_refusal(error: Contended) -> Refused:
+def make_contention_refusal(error: Contended) -> ItemRefused:
     """Return the refusal after repeated conflicts with another writer. The code is retriable, so client libraries
     retry."""
-    return Refused(ErrorCode.request_timed_out, f"Nothing was changed: {error}.")
+    return ItemRefused(ErrorCode.request_timed_out, f"Nothing was changed: {error}.")
 
 
-EXCEEDED = Refused(ErrorCode.throttling_quota_exceeded)
+EXCEEDED = ItemRefused(ErrorCode.throttling_quota_exceeded)
 """The client has used up its quota, and nothing is begun. Like in Kafka, there is no message besides the error code."""
-TIMED_OUT = Refused(ErrorCode.request_timed_out)
+TIMED_OUT = ItemRefused(ErrorCode.request_timed_out)
 """The operation has begun, but was not complete within the client's timeout."""

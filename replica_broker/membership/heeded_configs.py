@@ -26,7 +26,7 @@ class WithoutEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class DefaultOnly:
     """Not applied. Producers are refused if a topic sets anything but the default."""
 
     why: str
@@ -34,14 +34,14 @@ class Refused:
 
 _KEPT_WHOLE: Final = WithoutEffect(why="this broker does not compact: it keeps compacted logs whole")
 _NOT_THROTTLED: Final = WithoutEffect(why="this broker does not throttle; stock brokers do")
-_REMOTE: Final = Refused(why="this broker has no remote storage")
+_REMOTE: Final = DefaultOnly(why="this broker has no remote storage")
 _REMOTE_ONLY: Final = WithoutEffect(why="it configures remote storage, which this broker refuses")
 _OWN_LEVEL: Final = WithoutEffect(
     why="records are compressed at the codec's default level; their content is the same at any level"
 )
-_FLUSHED_BY_TIME: Final = Refused(why="this broker flushes all logs together, every flush_interval_ms")
+_FLUSHED_BY_TIME: Final = DefaultOnly(why="this broker flushes all logs together, every flush_interval_ms")
 
-TREATMENTS: Final[Mapping[str, Heeded | WithoutEffect | Refused]] = {
+TREATMENTS: Final[Mapping[str, Heeded | WithoutEffect | DefaultOnly]] = {
     "cleanup.policy": Heeded(by_brokers="log.cleanup.policy"),
     "compression.gzip.level": _OWN_LEVEL,
     "compression.lz4.level": _OWN_LEVEL,
@@ -93,7 +93,7 @@ def find_refusal(overrides: Mapping[str, str]) -> str | None:
     """Return the reason why a topic with these configurations refuses producers, or None."""
     for name, treatment in TREATMENTS.items():
         value = overrides.get(name, TOPIC_CONFIGS[name].default).strip()
-        if isinstance(treatment, Refused) and value.lower() != TOPIC_CONFIGS[name].default:
+        if isinstance(treatment, DefaultOnly) and value.lower() != TOPIC_CONFIGS[name].default:
             return (
                 f"the topic's {name} is {value}: {treatment.why}. Delete it, or have a stock broker lead the partition"
             )

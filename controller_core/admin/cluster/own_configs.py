@@ -37,7 +37,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 from kio.static.primitive import i8
 
 from controller_core.admin.cluster import owned_throttles
-from controller_core.admin.refusals import Refused
+from controller_core.admin.refusals import ItemRefused
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
@@ -124,13 +124,13 @@ async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeCo
 
 def refusal(request: IncrementalAlterConfigsRequest, error_code: ErrorCode) -> IncrementalAlterConfigsResponse:
     """Return the answer that refuses every resource of the request."""
-    refused = dict.fromkeys(range(len(request.resources)), Refused(error_code))
+    refused = dict.fromkeys(range(len(request.resources)), ItemRefused(error_code))
     responses = _make_results(AlterConfigsResourceResponse, request.resources, refused)
     return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
 
 
 def _refuse_replacement(request: AlterConfigsRequest, error_code: ErrorCode) -> AlterConfigsResponse:
-    refused = dict.fromkeys(range(len(request.resources)), Refused(error_code))
+    refused = dict.fromkeys(range(len(request.resources)), ItemRefused(error_code))
     responses = _make_results(ReplacingResult, request.resources, refused)
     return AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
 
@@ -145,7 +145,7 @@ def _refuse_describe(request: DescribeConfigsRequest, error_code: ErrorCode) -> 
 
 async def _alter_each(
     term: Term, request: IncrementalAlterConfigsRequest | AlterConfigsRequest, plan: Callable[[Any], Change]
-) -> dict[int, Refused]:
+) -> dict[int, ItemRefused]:
     """Alter the own configuration by a plan. Return the refused resources by position."""
     own = term.identity.id
     resources: Sequence[AlteredResource] = request.resources
@@ -153,12 +153,12 @@ async def _alter_each(
 
     async def alter(resource: AlteredResource) -> None:
         if not _is_own(resource, own):
-            raise Refused(ErrorCode.invalid_request, _FOREIGN)
+            raise ItemRefused(ErrorCode.invalid_request, _FOREIGN)
         if named[resource.resource_type, resource.resource_name] > 1:
-            raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")
+            raise ItemRefused(ErrorCode.invalid_request, "Each resource must appear at most once.")
         if resource.resource_type == LOGGER_RESOURCE:
             message = f"{own} is the controller, which has no loggers of Kafka: set its --log-level"
-            raise Refused(ErrorCode.invalid_config, message)
+            raise ItemRefused(ErrorCode.invalid_config, message)
         change, throttles = plan(resource), _find_throttles(resource)
         if request.validate_only:
             return
@@ -166,17 +166,17 @@ async def _alter_each(
             await owned_throttles.set_throttle(term, setting, throttle)
         await _write(term, change)
 
-    refused: dict[int, Refused] = {}
+    refused: dict[int, ItemRefused] = {}
     for at, resource in enumerate(resources):
         try:
             await alter(resource)
-        except Refused as error:
+        except ItemRefused as error:
             refused[at] = error
     return refused
 
 
 def _plan_alteration(resource: AlterConfigsResource) -> Change:
-    """Return the change of an IncrementalAlterConfigs. Raises `Refused`."""
+    """Return the change of an IncrementalAlterConfigs. Raises `ItemRefused`."""
     _require_distinct(config.name for config in resource.configs)
     for config in resource.configs:
         _check_operation(config)
@@ -194,7 +194,7 @@ def _plan_alteration(resource: AlterConfigsResource) -> Change:
 def _find_throttles(resource: AlteredResource) -> Mapping[str, Throttle | None]:
     """Return the throttles that an IncrementalAlterConfigs sets, by setting; None for those that it ends.
 
-    Raises `Refused`. An AlterConfigs replaces the configuration alone."""
+    Raises `ItemRefused`. An AlterConfigs replaces the configuration alone."""
     if not isinstance(resource, AlterConfigsResource):
         return {}
     return {
@@ -207,7 +207,7 @@ def _find_throttles(resource: AlteredResource) -> Mapping[str, Throttle | None]:
 
 
 def _plan_replacement(resource: ReplacingResource) -> Change:
-    """Return the change of an AlterConfigs. Raises `Refused`."""
+    """Return the change of an AlterConfigs. Raises `ItemRefused`."""
     _require_distinct(config.name for config in resource.configs)
     for config in resource.configs:
         _check_value(config.name, config.value)
@@ -217,14 +217,14 @@ def _plan_replacement(resource: ReplacingResource) -> Change:
 
 def _require_distinct(names: Iterable[str]) -> None:
     if any(count > 1 for count in Counter(names).values()):
-        raise Refused(ErrorCode.invalid_request, "Error due to duplicate config keys")
+        raise ItemRefused(ErrorCode.invalid_request, "Error due to duplicate config keys")
 
 
 def _check_operation(config: AlterableConfig) -> None:
     if config.config_operation == _DELETE:
         return  # deleting a missing setting is allowed
     if config.config_operation != _SET:
-        raise Refused(ErrorCode.invalid_request, f"{config.name} is not a list: use SET or DELETE")
+        raise ItemRefused(ErrorCode.invalid_request, f"{config.name} is not a list: use SET or DELETE")
     if owned_throttles.is_throttle(config.name) and config.value is not None:
         return
     _check_value(config.name, config.value)
@@ -232,21 +232,21 @@ def _check_operation(config: AlterableConfig) -> None:
 
 def _check_value(name: str, value: str | None) -> None:
     if value is None:
-        raise Refused(ErrorCode.invalid_request, f"Null value not supported for : {name}")
+        raise ItemRefused(ErrorCode.invalid_request, f"Null value not supported for : {name}")
     if name in _KEPT:
         if not _RATE.fullmatch(value.strip()) or int(value) > _LARGEST:
-            raise Refused(ErrorCode.invalid_config, f"{name} must be a number of bytes per second, not {value!r}")
+            raise ItemRefused(ErrorCode.invalid_config, f"{name} must be a number of bytes per second, not {value!r}")
     elif name != UNCLEAN_LEADER_ELECTION:
         message = (
             f"{name} is not a setting of the controller, which has {UNCLEAN_LEADER_ELECTION} and rates of throttles"
         )
-        raise Refused(ErrorCode.invalid_config, message)
+        raise ItemRefused(ErrorCode.invalid_config, message)
     elif value.strip().lower() not in ("true", "false"):
-        raise Refused(ErrorCode.invalid_config, f"{name} must be true or false, not {value!r}")
+        raise ItemRefused(ErrorCode.invalid_config, f"{name} must be true or false, not {value!r}")
 
 
 async def _write(term: Writes, change: Change) -> None:
-    """Write the changed configuration unless nothing changes. Raises `Refused`."""
+    """Write the changed configuration unless nothing changes. Raises `ItemRefused`."""
     path = paths.broker_config(term.identity.id)
     await ensure_paths(term, [paths.CONFIG, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES])
 
@@ -256,7 +256,7 @@ async def _write(term: Writes, change: Change) -> None:
             return []
         ops = [write_config(path, wanted, present.node), notify(f"brokers/{term.identity.id}")]
         if why_too_large := term.writer.why_too_large(ops):
-            raise Refused(ErrorCode.invalid_config, f"The configuration does not fit into a znode: {why_too_large}")
+            raise ItemRefused(ErrorCode.invalid_config, f"The configuration does not fit into a znode: {why_too_large}")
         return ops
 
     await compare_and_set(partial(_read, term), plan_write, term.writer.transact)
@@ -268,7 +268,7 @@ async def _write(term: Writes, change: Change) -> None:
 def _describe(
     term: Term,
     resource: DescribeConfigsResource,
-    found: OwnConfig | Refused,
+    found: OwnConfig | ItemRefused,
     static: Mapping[str, str],
     *,
     with_sources: bool,
@@ -277,7 +277,7 @@ def _describe(
         return _make_describe_result(resource, ErrorCode.invalid_request, _FOREIGN)
     if resource.resource_type == LOGGER_RESOURCE:
         return _make_describe_result(resource, ErrorCode.none, None)
-    if isinstance(found, Refused):
+    if isinstance(found, ItemRefused):
         return _make_describe_result(resource, found.error_code, found.message)
     config = found.config
     if _is_asked_for_throttles(resource):
@@ -318,11 +318,11 @@ def _list_sources(name: str, config: Mapping[str, str], static: Mapping[str, str
             yield DescribeConfigsSynonym(name=name, value=values[name], source=source)
 
 
-async def _read_or_refused(term: Reads) -> OwnConfig | Refused:
+async def _read_or_refused(term: Reads) -> OwnConfig | ItemRefused:
     """Read the configuration once per request. No other event is handled during the request, so it cannot change."""
     try:
         return await _read(term)
-    except Refused as refused:
+    except ItemRefused as refused:
         return refused
 
 
@@ -332,7 +332,7 @@ async def _read(term: Reads) -> OwnConfig:
     try:
         return OwnConfig(node=node, config=codecs.decode_config(node.data, path) if node else {})
     except MalformedZnode as error:
-        raise Refused(ErrorCode.unknown_server_error, str(error)) from error
+        raise ItemRefused(ErrorCode.unknown_server_error, str(error)) from error
 
 
 def _is_own(resource: AlteredResource | DescribeConfigsResource, own_id: BrokerId) -> bool:
@@ -343,7 +343,7 @@ def _is_own(resource: AlteredResource | DescribeConfigsResource, own_id: BrokerI
 
 
 def _make_results(
-    kind: type[Result], resources: Iterable[AlteredResource], refused: Mapping[int, Refused]
+    kind: type[Result], resources: Iterable[AlteredResource], refused: Mapping[int, ItemRefused]
 ) -> tuple[Result, ...]:
     """Return a result for each resource. `refused` has the refused ones by position."""
     return tuple(

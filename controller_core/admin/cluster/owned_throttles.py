@@ -7,7 +7,7 @@ configurations, also those of brokers that are down, and removes them when the m
 
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.refusals import Refused, make_contention_refusal
+from controller_core.admin.refusals import ItemRefused, make_contention_refusal
 from controller_core.controller.term.rights import Writes
 from controller_core.controller.znodes.config_writes import open_throttles
 from controller_core.model.throttles import THROTTLE_SETTING, Throttle
@@ -25,15 +25,15 @@ def is_throttle(setting: str) -> bool:
 
 
 def parse_throttle(setting: str, value: str) -> Throttle:
-    """Return the throttle that a client asks for. Raises `Refused`."""
+    """Return the throttle that a client asks for. Raises `ItemRefused`."""
     try:
         return codecs.decode_throttle(setting, value.encode())
     except MalformedZnode as error:
-        raise Refused(ErrorCode.invalid_config, f"{setting} is not a throttle: {error.reason}") from error
+        raise ItemRefused(ErrorCode.invalid_config, f"{setting} is not a throttle: {error.reason}") from error
 
 
 async def set_throttle(term: Writes, setting: str, throttle: Throttle | None) -> None:
-    """Set the throttle of an owner, or end it. Raises `Refused`."""
+    """Set the throttle of an owner, or end it. Raises `ItemRefused`."""
     owner, throttles = setting.removeprefix(_PREFIX), open_throttles(term)
     try:
         if throttle is None:
@@ -42,8 +42,8 @@ async def set_throttle(term: Writes, setting: str, throttle: Throttle | None) ->
             await throttles.set(owner, throttle.moves, throttle.bytes_per_second)
     except TooLarge as error:
         message = f"The throttle does not fit into a znode: {error}. Move fewer partitions at a time."
-        raise Refused(ErrorCode.invalid_config, message) from error
+        raise ItemRefused(ErrorCode.invalid_config, message) from error
     except MalformedZnode as error:
-        raise Refused(ErrorCode.unknown_server_error, str(error)) from error
+        raise ItemRefused(ErrorCode.unknown_server_error, str(error)) from error
     except Contended as error:
         raise make_contention_refusal(error) from error

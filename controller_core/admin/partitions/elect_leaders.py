@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
-from controller_core.admin.refusals import Refused
+from controller_core.admin.refusals import ItemRefused
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
@@ -86,7 +86,7 @@ async def _hold(
     partitions = asked if asked is not None else [*refused, *wanted]
     not_elected = await partition_machine.bring_online(term, wanted, election, log_ends)
     results = refused | {
-        partition: Refused(_NOT_ELECTED[election], failure.reason) for partition, failure in not_elected.items()
+        partition: ItemRefused(_NOT_ELECTED[election], failure.reason) for partition, failure in not_elected.items()
     }
     if asked is None:
         partitions = [
@@ -103,12 +103,12 @@ async def _hold(
 class _Judged(NamedTuple):
     """The partitions without an election, with the reasons, and the others."""
 
-    refused: dict[TopicPartition, Refused]
+    refused: dict[TopicPartition, ItemRefused]
     wanted: list[TopicPartition]
 
 
 async def _judge(term: Term, asked: Collection[TopicPartition] | None, election: Election) -> _Judged:
-    refused: dict[TopicPartition, Refused] = {}
+    refused: dict[TopicPartition, ItemRefused] = {}
     wanted: list[TopicPartition] = []
     async for partition in slice_up(asked if asked is not None else _list_known_partitions(term)):
         why = _why_not(term, partition, election)
@@ -121,7 +121,7 @@ async def _judge(term: Term, asked: Collection[TopicPartition] | None, election:
 
 def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeadersResponse:
     """Return the answer that refuses every partition of the request."""
-    refused = Refused(error_code)
+    refused = ItemRefused(error_code)
     by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
     for partition in dict.fromkeys(_list_named_partitions(request)):
         by_topic[partition.topic].append(_result(partition, refused))
@@ -139,21 +139,21 @@ def _list_known_partitions(term: Term) -> list[TopicPartition]:
     return [partition for partition in term.state.states if partition.topic not in term.state.deletions]
 
 
-def _why_not(term: Term, partition: TopicPartition, election: Election) -> Refused | None:
+def _why_not(term: Term, partition: TopicPartition, election: Election) -> ItemRefused | None:
     if not term.state.has(partition):
-        return Refused(ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
+        return ItemRefused(ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
     if partition.topic in term.state.deletions:
-        return Refused(ErrorCode.invalid_topic_exception, "The topic is being deleted")
+        return ItemRefused(ErrorCode.invalid_topic_exception, "The topic is being deleted")
     state = term.state.states.get(partition)
     if election is Election.UNCLEAN:
         is_right = term.state.is_leader_live(partition)
     else:
         is_right = state is not None and state.leader_and_isr.leader == term.state.assignment(partition).preferred
     message = "Leader election not needed for topic partition."
-    return Refused(ErrorCode.election_not_needed, message) if is_right else None
+    return ItemRefused(ErrorCode.election_not_needed, message) if is_right else None
 
 
-def _result(partition: TopicPartition, refused: Refused | None) -> PartitionResult:
+def _result(partition: TopicPartition, refused: ItemRefused | None) -> PartitionResult:
     return PartitionResult(
         partition_id=i32(partition.partition),
         error_code=refused.error_code if refused else ErrorCode.none,

@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client import Counter as CounterMetric
 
 from controller_core.admin.cluster.own_configs import TOPIC_RESOURCE
-from controller_core.admin.refusals import Refused
+from controller_core.admin.refusals import ItemRefused
 from controller_core.admin.ruling.shapes import (
     has_unknown_numbers,
     make_altered_configs,
@@ -103,7 +103,7 @@ class TopicJudge:
         names = [each.resource_name for each in request.resources if each.resource_type == TOPIC_RESOURCE]
         present = await _read_shapes(term, names)
 
-        def why_not(resource: Any) -> Refused | None:
+        def why_not(resource: Any) -> ItemRefused | None:
             old = present.get(resource.resource_name) if resource.resource_type == TOPIC_RESOURCE else None
             if old is None:
                 return None
@@ -132,15 +132,15 @@ class TopicJudge:
     ) -> Split[CreateTopicsRequest, CreateTopicsResponse]:
         named = Counter(topic.name for topic in request.topics)
 
-        def why_not(asked: CreatableTopic) -> Refused | None:
+        def why_not(asked: CreatableTopic) -> ItemRefused | None:
             if named[asked.name] > 1:
                 return None
             try:
                 why = self._judge(ChangeKind.CREATE_TOPICS, make_new_shape(term, asked), None, principal)
-            except Refused as unknown_default:
+            except ItemRefused as unknown_default:
                 why = unknown_default
             if why is not None and TopicName(asked.name) in term.state.topics:
-                return Refused(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
+                return ItemRefused(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
             return why
 
         refused = await self._find_refused(request.topics, why_not)
@@ -162,7 +162,7 @@ class TopicJudge:
         named = Counter(topic.name for topic in request.topics)
         present = await _read_shapes(term, named)
 
-        def why_not(asked: CreatePartitionsTopic) -> Refused | None:
+        def why_not(asked: CreatePartitionsTopic) -> ItemRefused | None:
             old = present.get(asked.name)
             if old is None or named[asked.name] > 1:
                 return None
@@ -179,7 +179,7 @@ class TopicJudge:
 
     def _judge(
         self, kind: ChangeKind, topic: TopicShape, old: TopicShape | None, principal: Principal
-    ) -> Refused | None:
+    ) -> ItemRefused | None:
         objection = self._rules.find_objection(TopicChange(kind=kind, topic=topic, old=old, principal=str(principal)))
         if objection is None:
             return None
@@ -193,11 +193,11 @@ class TopicJudge:
             principal=str(principal)[:_SHOWN],
             reason=objection.message,
         )
-        return Refused(ErrorCode.policy_violation, objection.message)
+        return ItemRefused(ErrorCode.policy_violation, objection.message)
 
     async def _find_refused(
-        self, parts: Sequence[Part], why_not: Callable[[Part], Refused | None]
-    ) -> dict[int, Refused]:
+        self, parts: Sequence[Part], why_not: Callable[[Part], ItemRefused | None]
+    ) -> dict[int, ItemRefused]:
         """Return the refused parts, by position, with pauses for the event loop."""
         weight = max(self._rules.count, 1) * SLICE // _AT_ONCE
         return {

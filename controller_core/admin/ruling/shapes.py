@@ -8,7 +8,7 @@ from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 
-from controller_core.admin.refusals import Refused
+from controller_core.admin.refusals import ItemRefused
 from controller_core.admin.topics.create_topics import read_numbers
 from controller_core.controller.state.assigned_replicas import Topic
 from controller_core.controller.term.term import Term
@@ -21,7 +21,7 @@ _REPLACES_ALL: Final = AlterConfigsRequest.__api_key__
 
 
 def make_new_shape(term: Term, asked: CreatableTopic) -> TopicShape:
-    """Return the shape of a new topic. Raises `Refused` if the request leaves it to an unknown default."""
+    """Return the shape of a new topic. Raises `ItemRefused` if the request leaves it to an unknown default."""
     partitions, factor = read_numbers(term, asked)
     return TopicShape(
         name=asked.name,
@@ -37,7 +37,7 @@ def has_unknown_numbers(term: Term, request: CreateTopicsRequest) -> bool:
     try:
         for asked in request.topics:
             read_numbers(term, asked)
-    except Refused:
+    except ItemRefused:
         return True
     return False
 

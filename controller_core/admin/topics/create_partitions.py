@@ -11,7 +11,7 @@ from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, C
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, make_contention_refusal
+from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, ItemRefused, make_contention_refusal
 from controller_core.admin.topics.create_topics import (
     MAX_PARTITIONS_PER_REQUEST,
     TOPIC_WEIGHT,
@@ -61,7 +61,7 @@ class Growth:
         ]
 
 
-Outcomes = Mapping[int, Growth | Refused]
+Outcomes = Mapping[int, Growth | ItemRefused]
 """The outcome of each entry of the request, by position."""
 
 
@@ -90,21 +90,21 @@ async def on_create_partitions(term: Term, request: CreatePartitionsRequest, quo
 
 def refusal(request: CreatePartitionsRequest, error_code: ErrorCode) -> CreatePartitionsResponse:
     """The answer that refuses every topic of the request."""
-    return _response(request, dict.fromkeys(range(len(request.topics)), Refused(error_code)))
+    return _response(request, dict.fromkeys(range(len(request.topics)), ItemRefused(error_code)))
 
 
-async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict[int, Growth | Refused]:
+async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict[int, Growth | ItemRefused]:
     entries = Counter(topic.name for topic in asked.values())
     legal = [TopicName(name) for name in entries if topic_names.explain_illegal(name) is None]
     znodes = await read_topics(term, legal)
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
 
-    async def outcome(topic: CreatePartitionsTopic) -> Growth | Refused:
+    async def outcome(topic: CreatePartitionsTopic) -> Growth | ItemRefused:
         if entries[topic.name] > 1:
-            return Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
+            return ItemRefused(ErrorCode.invalid_request, "Duplicate topic in request.")
         try:
             return await _check_topic(term, topic, znodes.get(TopicName(topic.name)), budget)
-        except Refused as refused:
+        except ItemRefused as refused:
             return refused
 
     def weight(entry: tuple[int, CreatePartitionsTopic]) -> int:
@@ -114,32 +114,32 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
 
 
 async def _check_topic(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
-    """Return the grown topic. Raises `Refused`."""
+    """Return the grown topic. Raises `ItemRefused`."""
     name = TopicName(topic.name)
     if name in term.state.deletions:
-        raise Refused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
+        raise ItemRefused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
     if removed := term.state.removals.list_numbers_of(name):
         message = f"Partitions of the topic are being removed. Wait until they are gone: {list_some(sorted(removed))}."
-        raise Refused(ErrorCode.invalid_partitions, message)
+        raise ItemRefused(ErrorCode.invalid_partitions, message)
     if znode is not None and any(assignment.is_being_reassigned for assignment in znode.content.partitions.values()):
         message = f"A partition reassignment is in progress for the topic '{name}'."
-        raise Refused(ErrorCode.reassignment_in_progress, message)
+        raise ItemRefused(ErrorCode.reassignment_in_progress, message)
     if znode is None or not znode.content.partitions:
-        raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+        raise ItemRefused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if znode.content.unusable:
         bad = ", ".join(entry.key[:80] for entry in znode.content.unusable[:5])
         message = f"The entries of some partitions in {paths.topic(name)} cannot be read. Correct them first: {bad}."
-        raise Refused(ErrorCode.invalid_partitions, message)
+        raise ItemRefused(ErrorCode.invalid_partitions, message)
     present = znode.content.partitions
     increment = topic.count - len(present)
     if increment < 0:
         message = f"Topic currently has {len(present)} partitions, which is higher than the requested {topic.count}."
-        raise Refused(ErrorCode.invalid_partitions, message)
+        raise ItemRefused(ErrorCode.invalid_partitions, message)
     if increment == 0:
-        raise Refused(ErrorCode.invalid_partitions, f"Topic already has {len(present)} partitions.")
+        raise ItemRefused(ErrorCode.invalid_partitions, f"Topic already has {len(present)} partitions.")
     if topic.count > MAX_PARTITIONS_PER_REQUEST:
         message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
-        raise Refused(ErrorCode.invalid_partitions, message)
+        raise ItemRefused(ErrorCode.invalid_partitions, message)
     budget.spend(increment)
     new = range(len(present), topic.count)
     factor = len(present[PartitionId(0)].replicas) if PartitionId(0) in present else 1
@@ -154,7 +154,7 @@ async def _check_topic(term: Term, topic: CreatePartitionsTopic, znode: TopicZno
     why_too_large = term.writer.why_too_large([growth.write])
     if why_too_large is not None:
         message = f"{topic.count} partitions are too many for one znode: {why_too_large}."
-        raise Refused(ErrorCode.invalid_partitions, message)
+        raise ItemRefused(ErrorCode.invalid_partitions, message)
     return growth
 
 
@@ -166,7 +166,7 @@ async def _place_replicas(
         return await place_in_slices(name, new, factor, racks)
     except NotEnoughBrokers as error:
         message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
-        raise Refused(ErrorCode.invalid_replication_factor, message) from error
+        raise ItemRefused(ErrorCode.invalid_replication_factor, message) from error
 
 
 def _read_given_replicas(
@@ -176,32 +176,32 @@ def _read_given_replicas(
     lists = [tuple(BrokerId(broker) for broker in given.broker_ids) for given in topic.assignments or ()]
     unknown = sorted({broker for brokers in lists for broker in brokers} - term.state.brokers.keys())
     if term.identity.id in unknown:
-        raise Refused(invalid, explain_controller_as_replica(term.identity.id))
+        raise ItemRefused(invalid, explain_controller_as_replica(term.identity.id))
     if unknown:
-        raise Refused(invalid, f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
+        raise ItemRefused(invalid, f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
     if len(lists) != len(new):
         message = f"Increasing the number of partitions by {len(new)} but {len(lists)} assignments provided."
-        raise Refused(invalid, message)
+        raise ItemRefused(invalid, message)
     replicas = dict(zip(map(PartitionId, new), lists, strict=True))
     for number, brokers in replicas.items():
         if not brokers:
-            raise Refused(invalid, f"Cannot have replication factor of 0 for partition id {number}.")
+            raise ItemRefused(invalid, f"Cannot have replication factor of 0 for partition id {number}.")
         if len(set(brokers)) != len(brokers):
             message = f"Duplicate brokers not allowed in replica assignment: {list(brokers)} for partition id {number}."
-            raise Refused(invalid, message)
+            raise ItemRefused(invalid, message)
     odd = {number: len(brokers) for number, brokers in replicas.items() if len(brokers) != factor}
     if odd:
         message = (
             f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
             f"{list(odd)} have replication factors {list(odd.values())}, respectively."
         )
-        raise Refused(invalid, message)
+        raise ItemRefused(invalid, message)
     return replicas
 
 
 async def _write(
-    term: Term, request: CreatePartitionsRequest, outcomes: dict[int, Growth | Refused]
-) -> dict[int, Growth | Refused]:
+    term: Term, request: CreatePartitionsRequest, outcomes: dict[int, Growth | ItemRefused]
+) -> dict[int, Growth | ItemRefused]:
     """Write the checked topics. Check a topic again if another client wrote it since."""
     settled = dict(outcomes)
 
@@ -209,7 +209,7 @@ async def _write(
         growing = _select_growths({at: settled[at] for at in remaining})
         failed = (await term.writer.write({at: [growth.write] for at, growth in growing.items()})).failed
         await topics.on_topics_modified(term, [growth.name for at, growth in growing.items() if at not in failed])
-        gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted during the request.")
+        gone = ItemRefused(ErrorCode.unknown_topic_or_partition, "The topic was deleted during the request.")
         settled.update({at: gone for at, error in failed.items() if isinstance(error, NoNode)})
         conflicts = conflicts_in({at: error for at, error in failed.items() if not isinstance(error, NoNode)})
         settled.update(await _check(term, {at: request.topics[at] for at in conflicts}))
@@ -219,7 +219,7 @@ async def _write(
     return settled | {at: make_contention_refusal(error) for at, error in beaten.items()}
 
 
-async def _charge(outcomes: dict[int, Growth | Refused], quota: MutationQuota) -> dict[int, Growth | Refused]:
+async def _charge(outcomes: dict[int, Growth | ItemRefused], quota: MutationQuota) -> dict[int, Growth | ItemRefused]:
     return {
         at: EXCEEDED if isinstance(outcome, Growth) and not quota.takes(outcome.increment) else outcome
         async for at, outcome in slice_up(outcomes.items())
@@ -250,8 +250,8 @@ def _response(
         results=tuple(
             CreatePartitionsTopicResult(
                 name=name,
-                error_code=outcome.error_code if isinstance(outcome, Refused) else ErrorCode.none,
-                error_message=outcome.message if isinstance(outcome, Refused) else None,
+                error_code=outcome.error_code if isinstance(outcome, ItemRefused) else ErrorCode.none,
+                error_message=outcome.message if isinstance(outcome, ItemRefused) else None,
             )
             for name, outcome in by_name.items()
         ),

@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, Refused, explain_unknown, make_contention_refusal
+from controller_core.admin.refusals import EXCEEDED, ItemRefused, explain_unknown, make_contention_refusal
 from controller_core.controller.loop.slices import slice_up, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
@@ -72,14 +72,14 @@ class Budget:
         self._left = partitions
 
     def spend(self, partitions: int) -> None:
-        """Use up a part of the budget. Raises `Refused` if not enough is left."""
+        """Use up a part of the budget. Raises `ItemRefused` if not enough is left."""
         if partitions > self._left:
             message = f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}."
-            raise Refused(ErrorCode.policy_violation, message)
+            raise ItemRefused(ErrorCode.policy_violation, message)
         self._left -= partitions
 
 
-Outcomes = Mapping[int, NewTopic | Refused]
+Outcomes = Mapping[int, NewTopic | ItemRefused]
 """The outcome of each entry of the request, by position."""
 
 
@@ -89,7 +89,7 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: Muta
     The last check is the quota, which is charged for the partitions, unless the request only validates.
     """
     charged = UNLIMITED if request.validate_only else quota
-    outcomes: dict[int, NewTopic | Refused] = await _check(term, request.topics, charged)
+    outcomes: dict[int, NewTopic | ItemRefused] = await _check(term, request.topics, charged)
     if not request.validate_only:
         outcomes |= await _create(term, {at: new for at, new in outcomes.items() if isinstance(new, NewTopic)})
     created = [new.name for new in outcomes.values() if isinstance(new, NewTopic)]
@@ -115,10 +115,12 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: Muta
 
 def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopicsResponse:
     """Return the answer that refuses every topic of the request."""
-    return _response(_results(request, dict.fromkeys(range(len(request.topics)), Refused(error_code))))
+    return _response(_results(request, dict.fromkeys(range(len(request.topics)), ItemRefused(error_code))))
 
 
-async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQuota) -> dict[int, NewTopic | Refused]:
+async def _check(
+    term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQuota
+) -> dict[int, NewTopic | ItemRefused]:
     entries = Counter(topic.name for topic in asked)
     taken = await _find_taken_names(
         term, [TopicName(name) for name in entries if topic_names.explain_illegal(name) is None]
@@ -127,14 +129,14 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQ
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
     prohibited = f"Creation of internal topic {topic_names.CLUSTER_METADATA_TOPIC} is prohibited."
 
-    async def outcome(topic: CreatableTopic) -> NewTopic | Refused:
+    async def outcome(topic: CreatableTopic) -> NewTopic | ItemRefused:
         if TopicName(topic.name) == topic_names.CLUSTER_METADATA_TOPIC:
-            return Refused(ErrorCode.invalid_request, prohibited)
+            return ItemRefused(ErrorCode.invalid_request, prohibited)
         if entries[topic.name] > 1:
-            return Refused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
+            return ItemRefused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
         try:
             new = await _check_topic(term, topic, taken, normalized, budget)
-        except Refused as refused:
+        except ItemRefused as refused:
             return refused
         if not quota.takes(len(new.assignment.partitions)):
             return EXCEEDED
@@ -154,22 +156,22 @@ async def _check_topic(
     normalized: Mapping[str, TopicName],
     budget: Budget,
 ) -> NewTopic:
-    """Return the topic to be created. Raises `Refused`."""
+    """Return the topic to be created. Raises `ItemRefused`."""
     name = TopicName(topic.name)
     if name in term.state.topics and name not in term.state.deletions:
-        raise Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+        raise ItemRefused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
-        raise Refused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
+        raise ItemRefused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
     replicas = _read_given_replicas(topic, budget) if topic.assignments else await _place_replicas(term, topic, budget)
     illegal = topic_names.explain_illegal(name)
     if illegal is not None:
-        raise Refused(ErrorCode.invalid_topic_exception, illegal)
+        raise ItemRefused(ErrorCode.invalid_topic_exception, illegal)
     if name in taken:
-        raise Refused(ErrorCode.topic_already_exists, taken[name])
+        raise ItemRefused(ErrorCode.topic_already_exists, taken[name])
     other = normalized.get(topic_names.normalize(name))
     if other is not None:
-        raise Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
+        raise ItemRefused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
     _check_replicas(term, replicas)
     config = _check_config(term, topic)
     await turn_after(len(replicas))
@@ -191,9 +193,9 @@ def _writes(new: NewTopic, left_behind: ZkNode | None) -> list[WriteOp]:
     ]
 
 
-def _make_too_large_refusal(new: NewTopic, why: str) -> Refused:
+def _make_too_large_refusal(new: NewTopic, why: str) -> ItemRefused:
     message = f"{len(new.assignment.partitions)} partitions and the configuration are too many for one znode: {why}."
-    return Refused(ErrorCode.invalid_partitions, message)
+    return ItemRefused(ErrorCode.invalid_partitions, message)
 
 
 def _check_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
@@ -209,13 +211,13 @@ def _check_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
             "Topic cannot be configured with remote log storage."
         ]
     if wrong:
-        raise Refused(ErrorCode.invalid_config, "; ".join(wrong))
+        raise ItemRefused(ErrorCode.invalid_config, "; ".join(wrong))
     return config
 
 
 def _read_given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
     if topic.num_partitions != NOT_GIVEN or topic.replication_factor != NOT_GIVEN:
-        raise Refused(
+        raise ItemRefused(
             ErrorCode.invalid_request,
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
             "Both cannot be used at the same time.",
@@ -231,22 +233,22 @@ async def _place_replicas(term: Term, topic: CreatableTopic, budget: Budget) -> 
     factor = _factor(term, topic)
     count = _count(term, topic)
     if count <= 0:
-        raise Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
+        raise ItemRefused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
     if count > MAX_PARTITIONS_PER_REQUEST:
         message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
-        raise Refused(ErrorCode.invalid_partitions, message)
+        raise ItemRefused(ErrorCode.invalid_partitions, message)
     if factor <= 0:
-        raise Refused(ErrorCode.invalid_replication_factor, "Replication factor must be larger than 0.")
+        raise ItemRefused(ErrorCode.invalid_replication_factor, "Replication factor must be larger than 0.")
     racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
     if factor > len(racks):
         message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
-        raise Refused(ErrorCode.invalid_replication_factor, message)
+        raise ItemRefused(ErrorCode.invalid_replication_factor, message)
     budget.spend(count)
     return await place_in_slices(TopicName(topic.name), range(count), factor, racks)
 
 
 def _factor(term: Term, topic: CreatableTopic) -> int:
-    """Return the replicas of each partition. Raises `Refused` if the request leaves them to an unknown default.
+    """Return the replicas of each partition. Raises `ItemRefused` if the request leaves them to an unknown default.
 
     Creating one replica instead of three would lose data with the first failed disk.
     """
@@ -255,18 +257,18 @@ def _factor(term: Term, topic: CreatableTopic) -> int:
     factor = term.cluster_settings.default_replication_factor
     if factor is None:
         why = f"Give the replication factor: {explain_unknown(term, shared.REPLICATION_FACTOR)}."
-        raise Refused(ErrorCode.invalid_replication_factor, why)
+        raise ItemRefused(ErrorCode.invalid_replication_factor, why)
     return factor
 
 
 def _count(term: Term, topic: CreatableTopic) -> int:
-    """Return the number of partitions. Raises `Refused` if the request leaves it to an unknown default."""
+    """Return the number of partitions. Raises `ItemRefused` if the request leaves it to an unknown default."""
     if topic.num_partitions != NOT_GIVEN:
         return topic.num_partitions
     count = term.cluster_settings.num_partitions
     if count is None:
         why = f"Give the number of partitions: {explain_unknown(term, shared.PARTITIONS)}."
-        raise Refused(ErrorCode.invalid_partitions, why)
+        raise ItemRefused(ErrorCode.invalid_partitions, why)
     return count
 
 
@@ -290,8 +292,8 @@ async def place_in_slices(
 
 
 def read_numbers(term: Term, topic: CreatableTopic) -> tuple[int, int]:
-    """Return the partitions and the replicas of each that a new topic would have. Raises `Refused` if the request leaves
-    them to an unknown default."""
+    """Return the partitions and the replicas of each that a new topic would have. Raises `ItemRefused` if the request
+    leaves them to an unknown default."""
     if topic.assignments:
         return len(topic.assignments), len(topic.assignments[0].broker_ids)
     return _count(term, topic), _factor(term, topic)
@@ -302,18 +304,18 @@ def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, .
     invalid = ErrorCode.invalid_replica_assignment
     distinct = dict.fromkeys(replicas.values())  # far fewer than partitions
     if len({len(brokers) for brokers in distinct}) != 1 or not all(distinct):
-        raise Refused(invalid, "All partitions should have the same number of replicas")
+        raise ItemRefused(invalid, "All partitions should have the same number of replicas")
     for brokers in distinct:
         if len(set(brokers)) != len(brokers):
             number = _first_with(brokers, replicas)
-            raise Refused(invalid, f"Duplicate replica assignment found: partition {number} on {list(brokers)}")
+            raise ItemRefused(invalid, f"Duplicate replica assignment found: partition {number} on {list(brokers)}")
         if term.identity.id in brokers:
-            raise Refused(invalid, explain_controller_as_replica(term.identity.id))
+            raise ItemRefused(invalid, explain_controller_as_replica(term.identity.id))
         if min(brokers) < 0:
             number = _first_with(brokers, replicas)
-            raise Refused(invalid, f"Partition {number} names a broker id below 0: {list(brokers)}")
+            raise ItemRefused(invalid, f"Partition {number} names a broker id below 0: {list(brokers)}")
     if sorted(replicas) != list(range(len(replicas))):
-        raise Refused(invalid, "partitions should be a consecutive 0-based integer sequence")
+        raise ItemRefused(invalid, "partitions should be a consecutive 0-based integer sequence")
 
 
 def _first_with(brokers: tuple[BrokerId, ...], replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> PartitionId:
@@ -331,10 +333,10 @@ async def _find_taken_names(term: Term, names: list[TopicName]) -> dict[TopicNam
     return existing | marked
 
 
-async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refused]:
+async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, ItemRefused]:
     """Write each topic with its configuration, and create its partitions. Return the topics that failed."""
     await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKERS, paths.TOPICS])
-    late: dict[int, Refused] = {}
+    late: dict[int, ItemRefused] = {}
 
     async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
         left_behind = await term.zk.read_many([paths.topic_config(wanted[at].name) for at in remaining])
@@ -344,7 +346,7 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
         for at, error in failed.items():
             name = wanted[at].name
             if isinstance(error, NodeExists) and error.failed.op.path == paths.topic(name):
-                late[at] = Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+                late[at] = ItemRefused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
             elif isinstance(error, TooLarge):
                 late[at] = _make_too_large_refusal(wanted[at], str(error))
         return conflicts_in({at: error for at, error in failed.items() if at not in late})
@@ -386,8 +388,8 @@ def _add_throttle_time(response: CreateTopicsResponse, quota: MutationQuota) -> 
     return replace(response, throttle_time=throttle_of(quota.throttle_ms()))
 
 
-def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: bool) -> CreatableTopicResult:
-    if isinstance(outcome, Refused):
+def _result(topic: CreatableTopic, outcome: NewTopic | ItemRefused, *, is_created: bool) -> CreatableTopicResult:
+    if isinstance(outcome, ItemRefused):
         return CreatableTopicResult(
             name=topic.name,
             topic_id=None,

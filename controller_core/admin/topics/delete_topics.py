@@ -16,7 +16,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.protocol import RequestPayload
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, explain_unknown, outcome_of
+from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, ItemRefused, explain_unknown, outcome_of
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.operations import deletion
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
@@ -30,7 +30,7 @@ from controller_core.wire.messages import throttle_of
 from controller_core.zk import paths
 from controller_core.zk.session import Create, NodeExists
 
-Outcomes = Mapping[int, TopicName | Refused]
+Outcomes = Mapping[int, TopicName | ItemRefused]
 """The topic that each entry of the request names, or its refusal, by position."""
 
 
@@ -46,7 +46,7 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: Muta
         at: outcome_of(partial(_find_topic, term, topic)) async for at, topic in slice_up(enumerate(request.topics))
     }
     outcomes = await _charge(term, outcomes, quota)
-    doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused)))
+    doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, ItemRefused)))
     pending = Pending([(name, term.state.topics[name].czxid) for name in doomed], _is_gone)
     if doomed:
         await _mark(term, doomed)
@@ -76,17 +76,17 @@ def _find_topic(term: Term, topic: DeleteTopicState) -> TopicName:
     if topic.topic_id is not None:
         name = term.state.find_topic_name(TopicId(topic.topic_id))
         if name is None:
-            raise Refused(ErrorCode.unknown_topic_id)
+            raise ItemRefused(ErrorCode.unknown_topic_id)
     if name is None or name not in term.state.topics or term.state.is_being_deleted(name):
-        raise Refused(ErrorCode.unknown_topic_or_partition)
+        raise ItemRefused(ErrorCode.unknown_topic_or_partition)
     return name
 
 
 async def _charge(
-    term: Term, outcomes: dict[int, TopicName | Refused], quota: MutationQuota
-) -> dict[int, TopicName | Refused]:
+    term: Term, outcomes: dict[int, TopicName | ItemRefused], quota: MutationQuota
+) -> dict[int, TopicName | ItemRefused]:
     """Charge each topic once, even if it is named several times."""
-    names = dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused))
+    names = dict.fromkeys(name for name in outcomes.values() if not isinstance(name, ItemRefused))
     exceeding = {name async for name in slice_up(names) if not quota.takes(len(term.state.topics[name].partitions))}
     return {at: EXCEEDED if name in exceeding else name for at, name in outcomes.items()}
 
@@ -115,7 +115,7 @@ def _is_gone(term: Term, incarnation: tuple[TopicName, int]) -> bool:
 
 def _mark_timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
     return {
-        at: TIMED_OUT if not isinstance(outcome, Refused) and outcome in late else outcome
+        at: TIMED_OUT if not isinstance(outcome, ItemRefused) and outcome in late else outcome
         for at, outcome in outcomes.items()
     }
 
@@ -128,15 +128,15 @@ def _response(results: Iterable[DeletableTopicResult], quota: MutationQuota = UN
     return DeleteTopicsResponse(throttle_time=throttle_of(quota.throttle_ms()), responses=tuple(results))
 
 
-def _result(topic: DeleteTopicState, outcome: TopicName | Refused) -> DeletableTopicResult:
+def _result(topic: DeleteTopicState, outcome: TopicName | ItemRefused) -> DeletableTopicResult:
     name = topic.name
-    if name is None and not isinstance(outcome, Refused):
+    if name is None and not isinstance(outcome, ItemRefused):
         name = WireTopicName(outcome)
     return DeletableTopicResult(
         name=name,
         topic_id=topic.topic_id,
-        error_code=outcome.error_code if isinstance(outcome, Refused) else ErrorCode.none,
-        error_message=outcome.message if isinstance(outcome, Refused) else None,
+        error_code=outcome.error_code if isinstance(outcome, ItemRefused) else ErrorCode.none,
+        error_message=outcome.message if isinstance(outcome, ItemRefused) else None,
     )
 
 

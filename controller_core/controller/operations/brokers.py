@@ -17,7 +17,7 @@ from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.state.cluster_state import find_bounced
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import run_in_groups
-from controller_core.controller.term.refusals import LONGEST_PAUSE_MS, Refusal, Refused
+from controller_core.controller.term.refusals import LONGEST_PAUSE_MS, Refusal, RefusalScope
 from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, removed_replicas
@@ -138,7 +138,7 @@ def send_everything_later(
     broker: BrokerId,
     epoch: BrokerEpoch,
     reason: str,
-    refused: Iterable[Refused] = (),
+    refused: Iterable[RefusalScope] = (),
     *,
     is_urgent: bool = False,
 ) -> Refusal:

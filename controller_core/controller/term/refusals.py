@@ -26,7 +26,7 @@ class OfEpoch(NamedTuple):
     partition: TopicPartition
 
 
-Refused: TypeAlias = TopicPartition | OfEpoch | None
+RefusalScope: TypeAlias = TopicPartition | OfEpoch | None
 
 
 class KnownEpochs(NamedTuple):
@@ -45,9 +45,9 @@ class Refusal:
     """The life of the broker in which it refused."""
     reason: str
     """The request and the error, such as `UpdateMetadata: unknown_server_error`."""
-    in_a_row: dict[Refused, int] = field(default_factory=dict)
+    in_a_row: dict[RefusalScope, int] = field(default_factory=dict)
     """The number of times in a row that the broker was sent everything and refused something."""
-    in_a_row_before: dict[Refused, int] = field(default_factory=dict)
+    in_a_row_before: dict[RefusalScope, int] = field(default_factory=dict)
     """The same numbers when it was sent everything for the last time."""
     sent_again_under: ControllerEpoch | None = None
     """The controller epoch under which it was sent everything after the last refusal; None if that is still to be done."""
@@ -60,7 +60,7 @@ class Refusal:
         60 s."""
         return int(min(FIRST_PAUSE_MS * 2 ** min(self.in_a_row.get(WHOLE, 1) - 1, 10), LONGEST_PAUSE_MS))
 
-    def count(self, refused: Iterable[Refused]) -> None:
+    def count(self, refused: Iterable[RefusalScope]) -> None:
         """Count refusals, each once for each time that the broker was sent everything."""
         self.in_a_row |= {each: self.in_a_row_before.get(each, 0) + 1 for each in refused}
 

@@ -11,7 +11,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from controller_core.admin.refusals import Refused, make_contention_refusal
+from controller_core.admin.refusals import ItemRefused, make_contention_refusal
 from controller_core.model.ids import TopicName
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE, ErrorCode
@@ -36,7 +36,7 @@ async def on_alter_configs(
         error_code, why = ErrorCode.none, None
         try:
             await _alter(node, zk, resource, validate_only=request.validate_only)
-        except Refused as refused:
+        except ItemRefused as refused:
             error_code, why = refused.error_code, refused.message
         except Contended as error:
             error_code, why = make_contention_refusal(error).error_code, make_contention_refusal(error).message
@@ -74,13 +74,13 @@ async def _alter(node: Node, zk: ZkSession, resource: AlterConfigsResource, *, v
 def _topic(node: Node, resource: AlterConfigsResource) -> tuple[str, str]:
     topic = TopicName(resource.resource_name)
     if not node.metadata.partitions(topic):
-        raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{topic}' does not exist.")
+        raise ItemRefused(ErrorCode.unknown_topic_or_partition, f"The topic '{topic}' does not exist.")
     return paths.topic_config(topic), f"topics/{topic}"
 
 
 def _own(node: Node, resource: AlterConfigsResource) -> tuple[str, str]:
     if resource.resource_type != _BROKER or resource.resource_name != str(node.id):
-        raise Refused(
+        raise ItemRefused(
             ErrorCode.invalid_request,
             f"broker {node.id} alters only topics and its own throttles: send other changes to a stock broker",
         )
