@@ -8,6 +8,7 @@ from typing import Any
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.operated import Objects, Operator
 
 PAUSE = "kontroller.dev/pause=true"
@@ -30,8 +31,7 @@ class Stage:
 
     def serve_topic(self, topic: str, *replicas: int) -> None:
         """Create a topic of one partition, and wait until it is served."""
-        self.znodes.create_topic(topic, [list(replicas)])
-        wait_until(lambda: self.znodes.is_served(topic, [0]), "the topic is served")
+        serve_topic(self.znodes, topic, [replicas])
 
     def apply_without_operator(self, kind: str, name: str, spec: Object) -> Object:
         """Apply an object while no operator runs."""

@@ -21,6 +21,7 @@ from devcluster.clusters.kafka import KafkaCluster, lose_directory
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -39,8 +40,7 @@ def test_a_log_that_moves_within_its_broker_counts_once_and_a_lost_directory_is_
         open_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
-        znodes.create_topic(MOVED.topic, [[1]])
-        wait_until(lambda: znodes.is_served(MOVED.topic, [0]), "the topic is served")
+        serve_topic(znodes, MOVED.topic, [[1]])
         _fill(kafka)
         full = _sizes(kafka)
         assert full.are_all_seen

@@ -5,6 +5,7 @@ from itertools import count
 import pytest
 
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.kinds.clusters import MARKS, topic_spec
 from tests.real.operator.operated import NAMESPACE, Objects, Operator
 from tests.real.operator.witnesses import Witness
@@ -27,8 +28,7 @@ def test_an_existing_topic_is_adopted_as_the_policy_says(
     partitions: int,
     is_adopted: bool,
 ) -> None:
-    witness.create_topic(topic, [[1, 2], [2, 3]])
-    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 3]])
     objects.apply("KafkaTopic", topic, topic_spec(partitions=partitions, adoptionPolicy=policy))
     if is_adopted:
         objects.wait_ready("kafkatopic", topic)

@@ -232,8 +232,7 @@ def test_a_broker_that_is_lost_is_healed_under_load(
 def test_a_move_that_was_planned_before_the_replicas_changed_is_refused(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2]])
-    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    serve_topic(witness, topic, [[1, 2]])
     entry = {"topic": topic, "partition": 0, "replicas": [2, 3]}
     objects.apply("PartitionReassignment", f"{topic}-old", {"partitions": [{**entry, "expectedReplicas": [1, 3]}]})
     objects.wait_ready("partitionreassignment", f"{topic}-old", "False", "PlanOutdated")

@@ -5,6 +5,7 @@ import pytest
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.kinds.clusters import CLUSTERS, MARKS, OTHER, OTHER_RELEASES, on_every_release, topic_spec
 from tests.real.operator.operated import FINALIZER, RECORD_BYTES, Objects, Operator, fill
 from tests.real.operator.witnesses import Witness
@@ -36,8 +37,7 @@ def test_a_retained_topic_outlives_its_object_and_a_deleted_one_does_not(
 def test_a_finished_reassignment_is_deleted_and_nothing_is_cancelled(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1]])
-    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    serve_topic(witness, topic, [[1]])
     objects.apply("PartitionReassignment", topic, {"partitions": [{"topic": topic, "partition": 0, "replicas": [2]}]})
     objects.wait_ready("partitionreassignment", topic)
     wait_until(

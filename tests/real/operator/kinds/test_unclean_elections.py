@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.kinds.clusters import MARKS, under_kontroller, with_zookeeper
 from tests.real.operator.operated import Objects, Operator
 from tests.real.operator.witnesses import Znodes
@@ -18,8 +19,7 @@ UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 def _leaderless(kafka: KafkaCluster, znodes: Znodes, *topics: str) -> Iterator[None]:
     """Make topics whose partition 0 had brokers 1 and 2 and only has 2 left, which is alive and not in sync."""
     for name in topics:
-        znodes.create_topic(name, [[1, 2], [3]])
-        wait_until(lambda name=name: znodes.is_served(name, range(2)), "the topic is served")  # type: ignore[misc]  # a lambda with defaults
+        serve_topic(znodes, name, [[1, 2], [3]])
     kafka.broker(2).stop()
     try:
         wait_until(lambda: all(znodes.isr(name, 0) == [1] for name in topics), "broker 2 has left")

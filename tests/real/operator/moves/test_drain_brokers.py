@@ -15,6 +15,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.operated import NAMESPACE, PROJECT, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -52,8 +53,7 @@ def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
         kubernetes_api, kafka.zookeeper_connect
     ) as objects, run_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
-        znodes.create_topic("emptied", [[1, 2], [2, 3], [3, 1], [4, 1]])
-        wait_until(lambda: znodes.is_served("emptied", range(4)), "the topic is served")
+        serve_topic(znodes, "emptied", [[1, 2], [2, 3], [3, 1], [4, 1]])
         still = check_empty(kafka, 1)
         assert still.returncode == 1
         assert "broker 1 still has replicas of 3 partitions" in still.stderr
