@@ -38,10 +38,8 @@ _SHARED: Final = tuple(f"status.{Status.model_fields[name].alias}" for name in S
 
 def page(definitions: Mapping[str, Mapping[str, Any]], examples: Path = EXAMPLES) -> str:
     """Return the page for the CustomResourceDefinitions by kind. Raises `NoAdvice`, `NoLifecycle`."""
-    contents = "".join(
-        f"- [{kind}](#{kind.lower()}): {_schema(crd)['description']}\n" for kind, crd in definitions.items()
-    )
-    contents += "- [Conditions](#conditions) and [reasons](#reasons)\n"
+    contents = "".join(f"[{kind}](#{kind.lower()}) · " for kind in definitions)
+    contents += "[conditions](#conditions) · [reasons](#reasons)\n"
     found = _examples(examples)
     kinds = (_kind(kind, crd, found) for kind, crd in definitions.items())
     any_kind = next(iter(definitions.values()))
@@ -51,13 +49,12 @@ def page(definitions: Mapping[str, Mapping[str, Any]], examples: Path = EXAMPLES
 def _kind(kind: str, crd: Mapping[str, Any], examples: list[tuple[Path, str, str]]) -> str:
     names, schema = crd["spec"]["names"], _schema(crd)
     spec, status = schema["properties"]["spec"], schema["properties"]["status"]
-    columns = ", ".join(column["name"] for column in _version(crd)["additionalPrinterColumns"])
     phases = status["properties"].get("phase", {}).get("enum", ())
     return "\n".join(
         [
             f"## {kind}\n",
             f"{schema['description']}\n",
-            f"`kubectl get {names['plural']}`, in short `{names['shortNames'][0]}`, shows {columns}.\n",
+            f"`kubectl get {names['plural']}`, in short `{names['shortNames'][0]}`, shows them.\n",
             *_render_examples(kind, examples),
             f"### The life of a {kind}\n",
             diagram(kind, tuple(phases)),
@@ -87,10 +84,22 @@ def _schema(crd: Mapping[str, Any]) -> Schema:
 
 
 def _render_examples(kind: str, examples: list[tuple[Path, str, str]]) -> Iterator[str]:
-    for path, of_kind, text in examples:
-        if of_kind == kind:
-            yield f"From [{path.as_posix()}](../{path.as_posix()}):\n"
-            yield f"```yaml\n{text.strip()}\n```\n"
+    """Yield the shortest example of the kind, and links to the files of the others."""
+    of_kind = sorted(((path, text.strip()) for path, name, text in examples if name == kind), key=_length)
+    for path, text in of_kind[:1]:
+        yield f"From {_link(path)}:\n"
+        yield f"```yaml\n{text}\n```\n"
+    others = sorted({path for path, _ in of_kind[1:]} - {path for path, _ in of_kind[:1]})
+    if others:
+        yield f"Other examples: {', '.join(map(_link, others))}.\n"
+
+
+def _length(example: tuple[Path, str]) -> int:
+    return len(example[1])
+
+
+def _link(path: Path) -> str:
+    return f"[{path.as_posix()}](../{path.as_posix()})"
 
 
 def _examples(folder: Path) -> list[tuple[Path, str, str]]:

@@ -165,10 +165,9 @@ class PartitionReassignmentSpec(Spec):
         ]
         | None
     ) = None
-    """The brokers to empty, with the fewest moves, over all racks, and with a balanced load. status.plan shows the
-    moves; with suspend they are only shown. Nothing moves while a KafkaTopic with driftPolicy Enforce names one of the
-    brokers in replicaAssignment, unless spec.brokersToRemove of the KafkaCluster names that broker. Give either this or
-    partitions. Cannot change."""
+    """The brokers to empty, with the fewest moves. status.plan shows the moves; with suspend they are only shown. Nothing
+    moves while a KafkaTopic with driftPolicy Enforce names one of the brokers, unless spec.brokersToRemove of the
+    KafkaCluster names it, too. Give either this or partitions. Cannot change."""
 
     @model_validator(mode="after")
     def _says_what_moves(self) -> Self:
@@ -298,8 +297,7 @@ class MoveProgress(Observed):
     """The data left to copy. Read from the brokers' log directories every ten seconds."""
 
     bytes_left: int
-    """Bytes left to copy for all partitions that move or wait (while suspended, only those that move), between brokers
-    and between log directories. Three digits."""
+    """Bytes left to copy for all partitions that move or wait (while suspended, only those that move). Three digits."""
 
     bytes_per_second: int | None = None
     """Decrease of bytesLeft per second over the last half a minute: bytes copied minus bytes that producers wrote. 0 if
@@ -337,7 +335,7 @@ class PartitionReassignmentStatus(Status):
 
     progress: MoveProgress | None = None
     """The data left to copy, while the move runs. Absent if a partition has no leader, or a broker involved does not
-    answer, has no listener for the operator, or cannot read all of its log directories."""
+    report its logs."""
 
     plan: (
         Annotated[

@@ -188,8 +188,8 @@ class KafkaTopicSpec(Spec):
 
     approval: Approval | None = None
     """Automatic (the default), or Required: a person approves each move of replicas, at the PartitionReassignment that
-    this topic owns. By approvedPlan a person approves the deletion of the topic, unclean.leader.election.enable: true,
-    also for a new topic, and other configuration that can delete data: lower retention.ms or retention.bytes, another
+    this topic owns, and by approvedPlan the deletion of the topic and configuration that can delete data:
+    unclean.leader.election.enable: true, also for a new topic, lower retention.ms or retention.bytes, another
     cleanup.policy, remote.log.delete.on.disable: true, or a return of these to the default. Required cannot be
     revoked."""
 

@@ -194,11 +194,10 @@ class RebalancePlanSpec(Spec):
     """The cluster to plan for. Cannot change."""
 
     mode: PlanMode
-    """rebalance: repairs racks, then balances replicas, disks, traffic and leaders. drain: moves all replicas off
-    brokers. relieve: moves the fewest bytes off brokers with full disks. expand: fills new brokers. replicationFactor:
-    adds or removes replicas. spread: repairs racks, and spreads each topic over the brokers. leadersOnly: reorders
-    replicas, and copies nothing. heal: drains brokers that have been gone for long, and fills new ones; never ends.
-    Cannot change."""
+    """rebalance: balances racks, replicas, disks, traffic and leaders. drain: moves all replicas off brokers. relieve:
+    moves the fewest bytes off brokers with full disks. expand: fills new brokers. replicationFactor: adds or removes
+    replicas. spread: spreads each topic over the brokers. leadersOnly: reorders replicas, and copies nothing. heal:
+    drains brokers that have been gone for long, and fills new ones; never ends. Cannot change."""
 
     brokers: (
         Annotated[
@@ -223,17 +222,15 @@ class RebalancePlanSpec(Spec):
     """The topics, brokers and racks that may change; default: all. Cannot change."""
 
     failed_together: Annotated[tuple[JointFailure, ...], Field(min_length=1, max_length=100)] | None = None
-    """Losses of several brokers at once: replicas of a partition avoid being on brokers that were lost together. Racks and
-    capacities come first. rebalance and spread also move replicas for that alone; default: none. A change is for plans
-    that are made after it."""
+    """Losses of several brokers at once; default: none. Replicas of a partition avoid brokers that were lost together.
+    rebalance and spread also move replicas for that alone. A change is for plans that are made after it."""
 
     limits: PlanLimits | None = None
     """Bounds for everything that the object does, or for each of its runs; default: none."""
 
     schedule: Cron | None = None
     """Recurring times to take a snapshot, plan and move, as a cron expression: minute, hour, day of month, month, day of
-    week; default: run once. A run that is due during another one is skipped. One run makes up for those that the operator
-    missed. May change, but not be added or removed."""
+    week; default: run once. May change, but not be added or removed."""
 
     time_zone: TimeZone | None = None
     """The time zone of the schedule, by its IANA name; default: UTC."""
@@ -447,8 +444,8 @@ class RebalancePlanStatus(Status):
     """The batch that runs, or runs next."""
 
     pace_percent: int | None = None
-    """Time of the last batch of a minute or more, as a percentage of the time at its throttle. Later expectations are
-    corrected by it; with windows it is not measured."""
+    """Time of the last batch of a minute or more, as a percentage of the time at its throttle. It corrects later
+    expectations; with windows it is not measured."""
 
     reassignment: str | None = None
     """The PartitionReassignment of the batch that runs."""
