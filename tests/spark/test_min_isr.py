@@ -71,6 +71,11 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def intervals(spark: SparkSession) -> Sequence[Row]:
+    return partition_intervals(*make_tables(spark)).orderBy("cluster_id", "began").collect()
+
+
+def make_tables(spark: SparkSession) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Return the events, the known spans and the configurations of all cases."""
     common = {"controller_epoch": 1, "origin": "controller", "snapshot": False, "unclean": False, "inferred": False}
     led = {**common, "kind": "leadership", "topic": "orders", "partition": 0, "isr": [1, 2]}
     events = [
@@ -97,8 +102,7 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
         for cluster, said in CONFIGURED.items()
         for scope, name, began, ended, value in said
     ]
-    tables = table(spark, EVENTS, events), table(spark, KNOWN_SPANS, spans), table(spark, CONFIG_INTERVALS, configs)
-    return partition_intervals(*tables).orderBy("cluster_id", "began").collect()
+    return table(spark, EVENTS, events), table(spark, KNOWN_SPANS, spans), table(spark, CONFIG_INTERVALS, configs)
 
 
 def add_seconds(seconds: int) -> datetime:

@@ -64,6 +64,6 @@ def steps(told: DataFrame, key: Sequence[str]) -> DataFrame:
     values = told.groupBy(*key).agg(f.collect_list("told").alias("told"))
     bounds = f"array({_EVER}), transform(told, v -> v.began), transform(told, v -> v.ended), array({_FOREVER})"
     values = values.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")
-    value = "array_max(filter(told, v -> v.began <= times[i] and times[i] < v.ended)).value"
-    step = f"struct(times[i] as began, times[i + 1] as ended, {value} as value)"
+    value = "array_max(filter(told, v -> v.began <= get(times, i) and get(times, i) < v.ended)).value"
+    step = f"struct(get(times, i) as began, get(times, i + 1) as ended, {value} as value)"
     return values.selectExpr(*key, f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")
