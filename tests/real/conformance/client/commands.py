@@ -136,7 +136,8 @@ class Terminal:
                 pass
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(1)
-        while self._read(deadline_s):
+        # A busy machine takes long, but a command that shows its progress is never silent for long.
+        while self._read(time.monotonic() + _DEADLINE_S):
             pass
         code = self.process.wait(_DEADLINE_S)
         os.close(self._master)
