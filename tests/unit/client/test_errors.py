@@ -12,7 +12,7 @@ from controller_core.client.errors import AdminError
 PACKAGES = (
     "controller_core.client",
     "controller_core.polling",
-    "controller_operator.kafka",
+    "controller_operator.clusters",
 )
 
 
