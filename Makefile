@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-first-move bench-polling bench-stops bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook sql bench bench-designs bench-requests bench-operator bench-first-move bench-polling bench-stops bench-pipeline \
 	bench-fleet bench-plan build images release lock sbom audit clean
 
 help: ## Show the commands
@@ -148,6 +148,9 @@ cli: $(READY) ## Write docs/cli.md from the commands
 
 runbook: $(READY) ## Write the runbook that the chart's alerts carry, from docs/operations.md
 	$(BIN)/python -m scripts.runbook
+
+sql: $(READY) ## Compile the definitions of the history's tables to SQL for DuckDB, into kontroller/history/folding/duckdb.sql
+	$(BIN)/python -m scripts.duckdb_sql
 
 QUICK ?=
 DOCS ?=

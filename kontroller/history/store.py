@@ -161,10 +161,14 @@ class Store:
         except AnalysisException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
-            raise ChangedMeanwhile(
-                f"another command has replaced {self.path(table)} since this one began to read: run it again"
-            ) from error
+            raise self.make_replaced_error(table) from error
         return rows.select(*table.schema.fieldNames())
+
+    def make_replaced_error(self, table: Table) -> ChangedMeanwhile:
+        """Return the error for a part of the table that no longer exists."""
+        return ChangedMeanwhile(
+            f"another command has replaced {self.path(table)} since this one began to read: run it again"
+        )
 
     @property
     def _folders(self) -> Folders:

@@ -16,6 +16,7 @@ from tests.spark.histories import keep_lines, random_cluster, rows
 Journals = dict[str, bytes]
 """The lines by folder, below that of the cluster."""
 DAY_US = 86_400_000_000
+UPTIME = ("boot", "boot_us")
 HISTORY = [json.loads(line) for line in random_cluster(1, cluster_id="c", events=40, has_gaps=False).lines]
 
 
@@ -31,11 +32,12 @@ def alter(**fields: object) -> dict[str, Any]:
     return {name: value for name, value in changed.items() if value is not None}
 
 
-def shift_times(moved: Callable[[int], int]) -> Journals:
-    """The clock is off by so many microseconds at each record."""
-    return journal(
-        *(record | {"event_time_us": record["event_time_us"] + moved(n)} for n, record in enumerate(HISTORY))
-    )
+def shift_times(moved: Callable[[int], int], *, has_uptime: bool = False) -> Journals:
+    """The clock is off by so many microseconds at each record. `has_uptime`: the records have the machine's uptime."""
+    shifted = [record | {"event_time_us": record["event_time_us"] + moved(n)} for n, record in enumerate(HISTORY)]
+    if not has_uptime:
+        shifted = [{name: record[name] for name in record if name not in UPTIME} for record in shifted]
+    return journal(*shifted)
 
 
 def add_recorder(count: int) -> Journals:
@@ -75,6 +77,11 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
     "hole": (journal(*HISTORY[:MIDDLE], *HISTORY[MIDDLE + 1 :]), {"gap": 1}, None),
     "declared gap": (journal(*HISTORY, LAST | {"kind": "gap", "seq": NEXT, "dropped": 7}), {"gap": 7}, False),
     "clock back": (shift_times(lambda n: -3 * DAY_US if n == MIDDLE else 0), {"clock_not_believed": 1}, False),
+    "clock back for a moment of the machine's uptime": (
+        shift_times(lambda n: -3 * DAY_US if n == MIDDLE else 0, has_uptime=True),
+        {},
+        True,
+    ),
     "resigned long after": (journal(*HISTORY[:SUCCESSOR], DEPOSED, *HISTORY[SUCCESSOR:]), {}, None),
     "clock of the next one behind": (
         shift_times(lambda n: -DAY_US // 2 if n >= SUCCESSOR else 0),
@@ -91,6 +98,11 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
         {"clock_not_believed": 48},
         False,
     ),
+    "clock far ahead, until the next one by its uptime": (
+        shift_times(lambda n: 2_000_000 * DAY_US if n > MIDDLE else 0, has_uptime=True),
+        {"clock_not_believed": 23},
+        False,
+    ),
     "nobody wrote": (
         shift_times(lambda n: 4 * DAY_US if HISTORY[n]["controller_epoch"] == LAST["controller_epoch"] else 0),
         {"silence": 1},
@@ -98,7 +110,9 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
     ),
     "recorder too": (add_recorder(5), {"two_journals": 5}, True),
     "no such topic": (
-        journal(*HISTORY, alter(topic="nowhere", seq=NEXT, event_time_us=LAST["event_time_us"])),
+        journal(
+            *HISTORY, alter(topic="nowhere", seq=NEXT, **{name: LAST[name] for name in ("event_time_us", *UPTIME)})
+        ),
         {"unknown_topic": 1},
         False,
     ),

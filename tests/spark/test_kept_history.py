@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from kontroller.command_line import main
 from kontroller.history import store
-from kontroller.history.folding import fold
+from kontroller.history.folding import embedded, fold
 from kontroller.history.folding.tables import RAW_EVENTS
 from kontroller.history.generations.errors import ChangedMeanwhile, Damaged, NotWritten, StoreBusy
 from kontroller.history.generations.locks import WriterLock
@@ -35,8 +35,7 @@ from tests.spark.unchangeable import unchangeable
 
 SEED = 5
 MADE_OF_MARKS = (KNOWN_SPANS, FINDINGS)
-"""Python computes spans and doubts from marks, of which there are a few for each epoch or span. It computes accounts,
-too, for the events of a cluster with several journals of one epoch."""
+"""Python computes spans and doubts from marks, of which there are a few for each epoch or span."""
 Write = Callable[..., Any]
 
 
@@ -82,6 +81,10 @@ def plans() -> dict[str, str]:
     return {}
 
 
+def plan_of(rows: DataFrame) -> str:
+    return str(rows._jdf.queryExecution().executedPlan().toString())
+
+
 @contextmanager
 def watch_plans(plans: dict[str, str]) -> Iterator[pytest.MonkeyPatch]:
     """Collect the plans of the tables that are written while the block runs."""
@@ -89,7 +92,7 @@ def watch_plans(plans: dict[str, str]) -> Iterator[pytest.MonkeyPatch]:
     def watch_places(place: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
         def place_watched(table: Table, *given: Any) -> DataFrame:
             rows = place(table, *given)
-            plans[table.name] = str(rows._jdf.queryExecution().executedPlan().toString())
+            plans[table.name] = plan_of(rows)
             return rows
 
         return place_watched
@@ -104,10 +107,11 @@ def watch_plans(plans: dict[str, str]) -> Iterator[pytest.MonkeyPatch]:
 def at_once(
     spark: SparkSession, journal: list[bytes], plans: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> KeptHistory:
-    """A history of so many records for a file that this is a large one."""
+    """A history that is a large one, by its records and bytes: several files to a table, which Spark makes."""
     kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("at-once")))
     with watch_plans(plans) as large:
         large.setattr(fold, "ROWS_IN_A_FILE", len(journal) // 4)
+        large.setattr(embedded, "LARGEST_BYTES", 0)
         take_in(kept, journal)
         kept.fold()
     return kept
@@ -132,14 +136,26 @@ class TestHowTablesAreMade:
     def test_nor_are_the_events_of_a_cluster_with_several_journals_of_one_epoch(
         self, spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
     ) -> None:
+        """Python computes which accounts of an epoch are used, of which there are a few."""
         kept = KeptHistory.open_history(spark, str(tmp_path))
         plans: dict[str, str] = {}
+        few: list[str] = []
+
+        def compute_watched(rows: DataFrame) -> DataFrame:
+            few.append(plan_of(rows))
+            return rows.localCheckpoint()
+
         two_thirds = len(journal) * 2 // 3
-        with watch_plans(plans):
+        with watch_plans(plans) as watched:
+            watched.setattr(fold, "_compute", compute_watched)
             parts = make_lines(spark, journal[:two_thirds], journal[-two_thirds:])
             kept.take_in(*lines.judge(lines.check_lines(parts)))
             kept.fold()
-        check_plan(plans[EVENTS.name], by_python={"apply_to_group"})
+        check_plan(plans[EVENTS.name], by_python=set())
+        by_python = [plan for plan in few if "EvalPython" in plan]
+        assert by_python
+        for plan in by_python:
+            check_plan(plan, by_python={"apply_to_group"})
         assert rows_of(kept)[1:] == rows_of(at_once)[1:]
 
 
@@ -166,7 +182,11 @@ def check_plan(plan: str, *, by_python: set[str]) -> None:
     found = re.findall(r"EvalPython \[(\w+)\(group#", plan)
     assert len(found) == plan.count("EvalPython"), "of each record"
     assert set(found) == by_python
-    assert "SinglePartition" not in plan
+    in_one_place = re.findall(r"SinglePartition.*\n(.*)", plan)
+    assert len(in_one_place) == plan.count("SinglePartition")
+    assert all("partial_bloom_filter_agg" in rows for rows in in_one_place), (
+        "more than the few bytes of a join's filter"
+    )
 
 
 def test_late_and_repeated_journals_come_to_the_same(

@@ -15,10 +15,12 @@ ENDED = 100
 Said = tuple[str, str, int, int, str]
 """Scope, name, from and to (seconds), and `min.insync.replicas`."""
 
+NO_NUMBERS = ("2.0", "2e0", "0x2", "1_0", "2\n")
 CONFIGURED: Mapping[str, Sequence[Said]] = {
     "nobody said it": [],
     "all brokers": [("default", "", 0, ENDED, "2")],
     "the topic": [("default", "", 0, ENDED, "2"), ("topic", "orders", 0, ENDED, "3")],
+    **{f"no number, {text!r}": [("topic", "orders", 0, ENDED, text)] for text in NO_NUMBERS},
     "another topic": [("topic", "others", 0, ENDED, "3")],
     "the topic for a while": [("default", "", 0, ENDED, "2"), ("topic", "orders", 10, 20, "3")],
     "all brokers, from some time on": [("default", "", 30, ENDED, "2")],
@@ -43,6 +45,7 @@ FILES: Mapping[str, Sequence[Answer]] = {
 REPLICAS = {"one replica": [1], "a second replica that is being added": [1, 2]}
 """Assigned replicas, also during a reassignment. Nobody recorded those of the other partitions."""
 WANTED = {
+    **{f"no number, {text!r}": [(0, 50, 1), (50, ENDED, 1)] for text in NO_NUMBERS},
     "nobody said it": [(0, 50, 1), (50, ENDED, 1)],
     "all brokers": [(0, 50, 2), (50, ENDED, 2)],
     "the topic": [(0, 50, 3), (50, ENDED, 3)],
@@ -71,6 +74,11 @@ WANTED = {
 
 @pytest.fixture(scope="module")
 def intervals(spark: SparkSession) -> Sequence[Row]:
+    return partition_intervals(*make_tables(spark)).orderBy("cluster_id", "began").collect()
+
+
+def make_tables(spark: SparkSession) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Return the events, the known spans and the configurations of all cases."""
     common = {"controller_epoch": 1, "origin": "controller", "snapshot": False, "unclean": False, "inferred": False}
     led = {**common, "kind": "leadership", "topic": "orders", "partition": 0, "isr": [1, 2]}
     events = [
@@ -97,8 +105,7 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
         for cluster, said in CONFIGURED.items()
         for scope, name, began, ended, value in said
     ]
-    tables = table(spark, EVENTS, events), table(spark, KNOWN_SPANS, spans), table(spark, CONFIG_INTERVALS, configs)
-    return partition_intervals(*tables).orderBy("cluster_id", "began").collect()
+    return table(spark, EVENTS, events), table(spark, KNOWN_SPANS, spans), table(spark, CONFIG_INTERVALS, configs)
 
 
 def add_seconds(seconds: int) -> datetime:

@@ -148,7 +148,7 @@
 {{- fail "history.enabled needs a journal: set controller.enabled with controller.journal.enabled, or name some in history.journals, or a topic in history.topic" }}
 {{- end }}
 {{- $memory := toString (dig "limits" "memory" "" ($history.resources | default dict)) }}
-{{- $needed := add 512 (include "kontroller.mebibytes" $history.driverMemory) }}
+{{- $needed := add 512 (mul 256 $history.cores) (include "kontroller.mebibytes" $history.driverMemory) }}
 {{- if and (regexMatch "^[0-9]+[MG]i$" $memory) (lt (int (include "kontroller.mebibytes" $memory)) (int $needed)) }}
 {{- fail (printf "history.resources.limits.memory is %s, which is too little for Spark with history.driverMemory %s: set it to %dMi or more" $memory $history.driverMemory $needed) }}
 {{- end }}

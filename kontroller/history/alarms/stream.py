@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from kontroller.history.alarms.processor import OUTPUT, WatchProcessor
 from kontroller.history.alarms.records import Rules, Seen
 from kontroller.history.schemas import ALARMS
+from kontroller.history.transforms.config_intervals import MIN_ISR
 from kontroller.history.transforms.continuity.neighbours import is_request
 
 STATE_STORE: Final = {
@@ -127,7 +128,7 @@ def _fields(meant: Column) -> list[Column]:
         "at_us": f.unix_micros("event_time"),
         "kind": f.when(meant, f.col("kind")).otherwise(_TIME_ALONE),
         "in_sync": f.array_size("isr"),
-        "min_isr": f.expr("try_cast(config['min.insync.replicas'] AS INT)"),
+        "min_isr": f.expr(MIN_ISR),
         "assigned": f.array_size("replicas"),
     }
     return [values.get(name, f.col(name)).alias(name) for name in Seen._fields]

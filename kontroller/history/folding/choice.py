@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from kontroller.history.folding import tails
+from kontroller.history.folding.definitions import OF_WRITERS
+from kontroller.history.folding.embedded import compute
 from kontroller.history.folding.tables import JOURNALS, MARKS, RAW_EVENTS, TALLIES
 from kontroller.history.folding.tails import Tail
 from kontroller.history.folding.what_is_new import Pair, find_clusters_to_fold, find_nameless_journals, read_for
 from kontroller.history.generations.generation import Part, Parts, cluster_of, date_of, is_from, select_clusters
 from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, TEXT, Table, columns
 from kontroller.history.store import Change, Store
-from kontroller.history.transforms import lines
 
 _NOTHING_NEW: Final = "9999-12-31"
 Writers = Mapping[Pair, bool]
@@ -49,9 +49,8 @@ class Choice:
 
 def choose(raw: Store, before: Change, news: Parts) -> Choice:
     """Choose the clusters to fold. `news`: the raw parts that no layer is made of yet. `before`: the layers so far."""
-    told = raw.read_parts(RAW_EVENTS, news.get(RAW_EVENTS.name, ()))
-    new = _writers(told.withColumn("is_recorded", lines.is_recorders()))
-    known = _writers(before.read(JOURNALS))
+    new = _collect_writers(compute(raw, OF_WRITERS, {RAW_EVENTS: news.get(RAW_EVENTS.name, ())}))
+    known = _collect_writers(before.read(JOURNALS))
     writers = {pair: known.get(pair, False) or new.get(pair, False) for pair in known | new}
     changed = {cluster_of(part) for parts in news.values() for part in parts}
     clusters = find_clusters_to_fold(changed, new.keys(), writers.keys())
@@ -119,9 +118,8 @@ class _Tails:
         return self.before.read_parts(EVENTS, tuple(part for part in parts if is_from(part, days)))
 
 
-def _writers(events: DataFrame) -> dict[Pair, bool]:
-    of = events.groupBy("cluster_id", "journal").agg(f.max("is_recorded").alias("is_recorded"))
-    return {(row.cluster_id, row.journal): bool(row.is_recorded) for row in of.collect()}
+def _collect_writers(found: DataFrame) -> dict[Pair, bool]:
+    return {(row.cluster_id, row.journal): row.is_recorded for row in found.collect()}
 
 
 def _first_days(clusters: Collection[str], news: Collection[Part]) -> dict[str, str]:

@@ -15,21 +15,34 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
 from kontroller.history.folding import tails
 from kontroller.history.folding.choice import Choice, choose, read_raw_tails
+from kontroller.history.folding.definitions import (
+    OF_BROKERS,
+    OF_CHANGES,
+    OF_CHECKSUMS,
+    OF_CONFIGS,
+    OF_COUNTS,
+    OF_MARKS,
+    OF_PARTITIONS,
+    OF_PROOFS,
+    OF_UNKNOWN_TOPICS,
+    Definition,
+)
+from kontroller.history.folding.embedded import compute
 from kontroller.history.folding.tables import CHANGES, JOURNALS, MARKS, RAW_EVENTS, RAW_FINDINGS, TALLIES
-from kontroller.history.folding.what_is_new import definitions
-from kontroller.history.generations.generation import Made, is_from, select_clusters
+from kontroller.history.folding.what_is_new import NAMELESS, definitions
+from kontroller.history.generations.generation import Made, Part, is_from, select_clusters
 from kontroller.history.progress import Steps
 from kontroller.history.schemas import (
+    BROKER_INTERVALS,
     CONFIG_INTERVALS,
     EVENTS,
     FINDINGS,
     KNOWN_SPANS,
-    LAYERS,
     PARTITION_INTERVALS,
     PROOFS,
     Table,
@@ -38,12 +51,9 @@ from kontroller.history.sources import text_logs
 from kontroller.history.store import Change, Store
 from kontroller.history.transforms import journals, layers, lines
 from kontroller.history.transforms.accounts.once import count_records, deduplicate
-from kontroller.history.transforms.changes import changes
-from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity import breaks
 from kontroller.history.transforms.continuity.set_clocks import correct_stamps
 from kontroller.history.transforms.known_spans import find_known_spans
-from kontroller.history.transforms.proofs import snapshot_checksums
 
 ROWS_IN_A_FILE: Final = 1 << 20
 """The approximate rows of a file of a large table. The number of a cluster's files follows from the number of its
@@ -89,27 +99,39 @@ class _Folding:
             findings += found_in_whole
         written = self._write(MARKS, reduce(DataFrame.unionByName, marks))
         spans = self._write(KNOWN_SPANS, find_known_spans(written))
-        checksums = self._checksums(spans)
-        changed = self._changes(spans)
+        checksums = self._checksums()
+        self._write_changes()
         records = counts | self._count_tails()
         files = {name: 1 + count // ROWS_IN_A_FILE for name, count in records.items() if count >= ROWS_IN_A_FILE}
-        configs = self._write(CONFIG_INTERVALS, config_intervals(changed, spans))
+        self._write(CONFIG_INTERVALS, self._compute(OF_CONFIGS))
         findings.append(text_logs.count_unreadable(self._raw(RAW_FINDINGS, self.choice.clusters)))
-        derived = layers.derive(changed, reduce(DataFrame.unionByName, findings), written, spans, configs, checksums)
+        findings.append(self._compute(OF_UNKNOWN_TOPICS))
+        derived = {
+            FINDINGS: layers.all_findings(reduce(DataFrame.unionByName, findings), written, spans),
+            PARTITION_INTERVALS: self._compute(OF_PARTITIONS),
+            BROKER_INTERVALS: self._compute(OF_BROKERS),
+            PROOFS: self._compute(OF_PROOFS, snapshot_checksums=checksums),
+        }
         kept = self._write_derived(derived, files)
         self._tally(records, kept[PROOFS], _count_by_cluster(kept[FINDINGS]))
 
-    def _write_derived(self, derived: layers.Layers, files: dict[str, int]) -> dict[Table, DataFrame]:
+    def _write_derived(self, derived: Mapping[Table, DataFrame], files: dict[str, int]) -> dict[Table, DataFrame]:
         """Write the layers that no other layer is made of."""
-        tables = [table for table in LAYERS if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS)]
 
         def write(table: Table) -> DataFrame:
             of_large = files if table in _LARGE else None
-            return self.change.write_clusters(table, derived.get_table(table), self.choice.clusters, of_large)
+            return self.change.write_clusters(table, derived[table], self.choice.clusters, of_large)
 
-        names = ", ".join(table.name for table in tables)
+        names = ", ".join(table.name for table in derived)
         with self.steps.step(f"Making the tables {names}"), ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
-            return dict(zip(tables, pool.map(write, tables), strict=True))
+            return dict(zip(derived, pool.map(write, derived), strict=True))
+
+    def _compute(self, definition: Definition, **few: DataFrame) -> DataFrame:
+        """Return the table of a definition, from the kept tables of all clusters that are folded. `few`: tables that
+        are not kept."""
+        clusters = self.choice.clusters
+        kept = {table: self._parts(table, clusters) for table in definition.reads if table.name not in few}
+        return compute(self.change.store, definition, kept, **few)
 
     def _fold_tails(self) -> tuple[DataFrame, DataFrame]:
         """Write the events of tails. Return all marks of their clusters, and the findings about records that were left
@@ -125,8 +147,9 @@ class _Folding:
     def _fold_whole(self) -> tuple[DataFrame, list[DataFrame], dict[str, int]]:
         """Write the events of the clusters that are folded from their first record on. Return their marks, their
         findings, and the number of their events."""
-        clusters, records = self.choice.whole, self._records()
-        told = {row.cluster_id: row for row in count_records(records).collect()}
+        clusters = self.choice.whole
+        records, counted = self._records()
+        told = {row.cluster_id: row for row in counted}
         several = frozenset(name for name, row in told.items() if not row.is_once)
         counts = {name: row.records for name, row in told.items()}
         findings = []
@@ -143,29 +166,37 @@ class _Folding:
                 records = records.where(~f.col("cluster_id").isin(*several))
             if once := clusters - several:
                 self.change.write_clusters(EVENTS, records, once)
-        return breaks.marks(self._read(EVENTS, clusters)), findings, counts
+        marks = compute(self.change.store, OF_MARKS, {EVENTS: self._parts(EVENTS, clusters)})
+        return marks, findings, counts
 
-    def _changes(self, spans: DataFrame) -> DataFrame:
-        """Write the changes of tails and of whole clusters, and return all changes."""
+    def _write_changes(self) -> None:
+        """Write the changes of tails and of whole clusters."""
         days, whole = self.choice.days, self.choice.whole
         with self.steps.step(f"Making the table {CHANGES.name}"):
             if days:
-                self.change.write_from(CHANGES, changes(self._read_from(EVENTS, days), spans), days)
+                self.change.write_from(CHANGES, self._compute_from(OF_CHANGES, days), days)
             if whole:
-                self.change.write_clusters(CHANGES, changes(self._read(EVENTS, whole), spans), whole)
-        return self._read(CHANGES, self.choice.clusters)
+                self.change.write_clusters(CHANGES, self._compute_from(OF_CHANGES, dict.fromkeys(whole, "")), whole)
 
-    def _checksums(self, spans: DataFrame) -> DataFrame:
+    def _checksums(self) -> DataFrame:
         """Return the checksums of all snapshots. Those of snapshots before a tail are kept."""
         of = self.choice.tails
         days = dict.fromkeys(self.choice.whole, "") | {tail.cluster_id: tail.checked_day for tail in of}
-        new = snapshot_checksums(self._read_from(EVENTS, days), spans)
+        new = self._compute_from(OF_CHECKSUMS, days)
         known = self._read(PROOFS, self.choice.days).select(*new.columns)
         return tails.select_others(new, of).unionByName(tails.select_earlier(known, of)) if of else new
 
     def _read_from(self, table: Table, days: Mapping[str, str]) -> DataFrame:
         """Return the kept rows of each of these clusters from its day on."""
-        return self.change.read_parts(table, tuple(part for part in self.change.parts_of(table) if is_from(part, days)))
+        return self.change.read_parts(table, self._parts_from(table, days))
+
+    def _parts_from(self, table: Table, days: Mapping[str, str]) -> tuple[Part, ...]:
+        return tuple(part for part in self.change.parts_of(table) if is_from(part, days))
+
+    def _compute_from(self, definition: Definition, days: Mapping[str, str]) -> DataFrame:
+        """Return the table of a definition from the events of each of these clusters from its day on."""
+        kept = {EVENTS: self._parts_from(EVENTS, days), KNOWN_SPANS: self._parts(KNOWN_SPANS, days)}
+        return compute(self.change.store, definition, kept)
 
     def _count_tails(self) -> dict[str, int]:
         """Return the number of records of each cluster with a tail."""
@@ -174,20 +205,33 @@ class _Folding:
         told = _count_by_cluster(self._read_from(EVENTS, self.choice.days))
         return {tail.cluster_id: tail.records_before + told.get(tail.cluster_id, 0) for tail in self.choice.tails}
 
-    def _records(self) -> DataFrame:
-        """Return the raw records of the whole clusters, with the cluster and the kind of writer of each journal.
+    def _records(self) -> tuple[DataFrame, list[Row]]:
+        """Return the raw records of the whole clusters, with the cluster and the kind of writer of each journal, and
+        what `count_records` says of them.
 
-        Both need all records of a journal."""
-        found = _number_log_records(self._raw(RAW_EVENTS, self.choice.read))
-        named = journals.assign_clusters(found, self.change.read(JOURNALS))
-        return lines.add_origins(named.where(f.col("cluster_id").isin(*self.choice.whole)))
+        All three need all records of a journal."""
+        found = self._raw(RAW_EVENTS, self.choice.read)
+        if NAMELESS not in self.choice.read:
+            parts = self._raw_parts(RAW_EVENTS, self.choice.whole)
+            counted = compute(self.raw, OF_COUNTS, {RAW_EVENTS: parts}).collect()
+            if not any(row.is_of_logs for row in counted):
+                return lines.add_origins(found, self.choice.list_recorded(self.raw)), counted
+        named = journals.assign_clusters(_number_log_records(found), self.change.read(JOURNALS))
+        records = lines.add_origins(named.where(f.col("cluster_id").isin(*self.choice.whole)))
+        return records, count_records(records).collect()
 
     def _raw(self, table: Table, clusters: Collection[str]) -> DataFrame:
-        return self.raw.read_parts(table, select_clusters(self.raw.at_present.parts.get(table.name, ()), clusters))
+        return self.raw.read_parts(table, self._raw_parts(table, clusters))
+
+    def _raw_parts(self, table: Table, clusters: Collection[str]) -> tuple[Part, ...]:
+        return select_clusters(self.raw.at_present.parts.get(table.name, ()), clusters)
 
     def _read(self, table: Table, clusters: Collection[str]) -> DataFrame:
         """Return the kept rows of these clusters."""
-        return self.change.read_parts(table, select_clusters(self.change.parts_of(table), clusters))
+        return self.change.read_parts(table, self._parts(table, clusters))
+
+    def _parts(self, table: Table, clusters: Collection[str]) -> tuple[Part, ...]:
+        return select_clusters(self.change.parts_of(table), clusters)
 
     def _write(
         self,

@@ -55,7 +55,8 @@ def code() -> list[Path]:
     """Return the modules that determine the contents of the layers, and their division into files."""
     places = [Path(folder) / name for folder in kontroller.history.__path__ for name in _CODE]
     places += [*map(Path, journal.__path__), Path(wording.__file__)]
-    return sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
+    found = (file for place in places for file in ([place] if place.is_file() else place.rglob("*")))
+    return sorted(file for file in found if file.suffix in (".py", ".sql"))
 
 
 def find_nameless_journals(pairs: AbstractSet[Pair]) -> set[str]:

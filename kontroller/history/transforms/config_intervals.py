@@ -13,6 +13,10 @@ from kontroller.history.transforms.intervals import add_ends, add_unknown, place
 _KEY: Final = ("cluster_id", "scope", "name")
 _KINDS: Final = (Kind.TOPIC_CONFIG, Kind.TOPIC_CONFIG_REMOVED, Kind.BROKER_CONFIG, Kind.BROKER_CONFIG_REMOVED)
 _SET: Final = f"kind in ('{Kind.TOPIC_CONFIG}', '{Kind.BROKER_CONFIG}')"
+MIN_ISR: Final = (
+    "if(config['min.insync.replicas'] rlike '[^-+ 0-9]', null, try_cast(config['min.insync.replicas'] as int))"
+)
+"""SQL: the number, or null for anything else, such as 2.0 or 1e1, which not all engines take for one."""
 _EVER: Final = "timestamp '0001-01-01'"
 _FOREVER: Final = "timestamp '9999-12-31'"
 
@@ -33,8 +37,7 @@ def min_isr_steps(configs: DataFrame) -> DataFrame:
     """Return the `min.insync.replicas` of each `scope` and `name` that ever set it, in steps without a gap.
 
     The steps cover all time from `began` to `ended`. `value` is null while it was not set."""
-    value = "try_cast(config['min.insync.replicas'] as int) as value"
-    told = f"struct(began, if(is_last, {_FOREVER}, ended) as ended, {value}) as told"
+    told = f"struct(began, if(is_last, {_FOREVER}, ended) as ended, {MIN_ISR} as value) as told"
     values = configs.where("is_known").selectExpr(*_KEY, told)
     return steps(values.where("told.value is not null"), _KEY)
 
@@ -47,7 +50,7 @@ def static_min_isr_steps(events: DataFrame, spans: DataFrame) -> DataFrame:
     controller saw the registration first, until the next registration under which it answered."""
     kinds = f"kind in ('{Kind.BROKER}', '{Kind.BROKER_STATIC_CONFIG}') and broker_epoch is not null"
     rows = place_records(events.where(kinds), spans)
-    said = f"if(kind = '{Kind.BROKER_STATIC_CONFIG}', try_cast(config['min.insync.replicas'] as int), null)"
+    said = f"if(kind = '{Kind.BROKER_STATIC_CONFIG}', {MIN_ISR}, null)"
     registrations = rows.groupBy("cluster_id", "broker", "broker_epoch").agg(
         f.min("at").alias("began"), f.max(f.expr(said)).alias("value")
     )
@@ -64,6 +67,6 @@ def steps(told: DataFrame, key: Sequence[str]) -> DataFrame:
     values = told.groupBy(*key).agg(f.collect_list("told").alias("told"))
     bounds = f"array({_EVER}), transform(told, v -> v.began), transform(told, v -> v.ended), array({_FOREVER})"
     values = values.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")
-    value = "array_max(filter(told, v -> v.began <= times[i] and times[i] < v.ended)).value"
-    step = f"struct(times[i] as began, times[i + 1] as ended, {value} as value)"
+    value = "array_max(filter(told, v -> v.began <= get(times, i) and get(times, i) < v.ended)).value"
+    step = f"struct(get(times, i) as began, get(times, i + 1) as ended, {value} as value)"
     return values.selectExpr(*key, f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")

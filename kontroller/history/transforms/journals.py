@@ -4,6 +4,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from kontroller.history.schemas import EVENTS, FINDINGS, LONG
+from kontroller.history.transforms import lines
+
+
+def find_writers(events: DataFrame) -> DataFrame:
+    """Return each `cluster_id` and `journal`, and `is_recorded`: True if a record shows that a recorder wrote it."""
+    return events.groupBy("cluster_id", "journal").agg(f.max(lines.is_recorders()).alias("is_recorded"))
 
 
 def assign_clusters(events: DataFrame, named: DataFrame) -> DataFrame:

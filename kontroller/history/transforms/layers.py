@@ -42,27 +42,30 @@ def derive(
     marks: DataFrame,
     spans: DataFrame,
     configs: DataFrame,
-    checksums: DataFrame | None = None,
 ) -> Layers:
     """Derive the layers from unique events, or from the `changes` among them.
 
     `findings`: earlier findings, to which new ones are added. `marks`: the breaks (`continuity.breaks`). `spans` and
-    `configs`: the known spans and the intervals of configurations. Pass all three as written tables. `checksums`: those
-    of snapshots; None: compute them from the events."""
-    found = findings.unionByName(doubts(marks)).unionByName(unknown_topics(events, spans))
+    `configs`: the known spans and the intervals of configurations. Pass all three as written tables."""
     return Layers(
         events=events,
-        findings=_each_once(drop_stamps(found, spans, "event_time")),
+        findings=all_findings(findings.unionByName(unknown_topics(events, spans)), marks, spans),
         known_spans=spans,
         partition_intervals=partition_intervals(events, spans, configs),
         broker_intervals=broker_intervals(events, spans),
         config_intervals=configs,
-        proofs=drop_stamps(
-            proofs(events, spans, snapshot_checksums(events, spans) if checksums is None else checksums),
-            spans,
-            "event_time",
-        ),
+        proofs=proofs_in_time(events, spans, snapshot_checksums(events, spans)),
     )
+
+
+def all_findings(found: DataFrame, marks: DataFrame, spans: DataFrame) -> DataFrame:
+    """Return the findings of a history: those that were `found` in its records, and those about its breaks."""
+    return _each_once(drop_stamps(found.unionByName(doubts(marks)), spans, "event_time"))
+
+
+def proofs_in_time(changes: DataFrame, spans: DataFrame, checksums: DataFrame) -> DataFrame:
+    """Return `schemas.PROOFS` (`proofs.proofs`), without stamps that are no moments."""
+    return drop_stamps(proofs(changes, spans, checksums), spans, "event_time")
 
 
 def _each_once(findings: DataFrame) -> DataFrame:

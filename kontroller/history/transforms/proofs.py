@@ -13,10 +13,12 @@ from pyspark.sql import functions as f
 
 from controller_core.journal.changes import REMOVED, Kind
 from controller_core.journal.records import FIELDS, IN_DELTAS
+from kontroller.history.schemas import PROOFS, columns
 from kontroller.history.transforms.continuity.neighbours import EPOCH
 from kontroller.history.transforms.known_spans import states
 from kontroller.history.transforms.lines import LOGS
 
+CHECKSUMS: Final = columns(**{name: PROOFS.schema[name].dataType for name in (*EPOCH, "seq", "snapshot_checksum")})
 _STRETCH: Final = 1 << 12
 """The number of records in a stretch. Records are assigned to snapshots by stretches."""
 _SPAN: Final = ("cluster_id", "span")

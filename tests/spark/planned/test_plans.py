@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kontroller.history import kept_history
 from kontroller.history.answers.options import Options
 from kontroller.history.audit.partition_history import partition_history, select_known
+from kontroller.history.folding import embedded
 from kontroller.history.folding.tables import RAW_EVENTS
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.schemas import ANSWERS, EVENTS, KNOWN_SPANS, LAYERS, VIOLATIONS, Table
@@ -56,6 +57,7 @@ def made(
             found[table.name] = windows(tables[table.name])
 
     with pytest.MonkeyPatch.context() as shipped:
+        shipped.setattr(embedded, "LARGEST_BYTES", 0)  # Spark folds very large clusters, so plans matter for them
         shipped.setattr(Change, "_write", watch_writes(Change._write))
         shipped.setattr(kept_history, "write_report", report)
         history.take_in_lines(journal_files.lines(spark, [str(journal.parent)]))

@@ -96,10 +96,10 @@ def test_a_topic_is_taken_in_instead_of_what_the_controllers_serve() -> None:
             "needs a journal: set controller.enabled .*, or name some in history.journals",
         ),
         ((*ON, "--set", "controller.journal.enabled=false"), "history.enabled needs a journal"),
-        ((*ON, "--set", "history.driverMemory=4g"), "history.driverMemory 4g: set it to 4608Mi or more"),
+        ((*ON, "--set", "history.driverMemory=4g"), "history.driverMemory 4g: set it to 5120Mi or more"),
         (
             (*ON, "--set", "history.resources.limits.memory=2000Mi"),
-            "limits.memory is 2000Mi.* set it to 2560Mi or more",
+            "limits.memory is 2000Mi.* set it to 3072Mi or more",
         ),
         ((*ON, "--set", "history.driverMemory=2"), "/history/driverMemory"),
         ((*ON, "--set", "history.schedule=hourly"), "/history/schedule"),
@@ -114,7 +114,7 @@ def test_values_with_which_it_could_not_work_are_refused(values: tuple[str, ...]
 
 
 def test_memory_that_is_just_enough_or_unlimited_is_taken() -> None:
-    assert job(*ON, "--set", "history.driverMemory=1500m,history.resources.limits.memory=2012Mi")
+    assert job(*ON, "--set", "history.driverMemory=1500m,history.resources.limits.memory=2524Mi")
     assert job(*ON, "--set", "history.driverMemory=9g,history.resources.limits=null")
 
 

@@ -21,6 +21,7 @@ from kontroller.history.transforms.continuity.neighbours import EPOCH, PART, buc
 from kontroller.history.transforms.continuity.set_clocks import differences, is_set
 from kontroller.history.transforms.in_groups import Compute, apply_to_groups, leave
 from kontroller.history.transforms.journals import make_finding
+from kontroller.history.transforms.lines import LOGS
 
 _NAMES: Final = EVENTS.schema.fieldNames()
 _PIECES: Final = columns(
@@ -51,23 +52,28 @@ def deduplicate(events: DataFrame, compute: Compute = leave) -> tuple[DataFrame,
 
 
 def count_records(events: DataFrame) -> DataFrame:
-    """Return the number of `records` of each cluster, and `is_once`: True if `correct_stamps` and `deduplicate` would
-    change nothing.
+    """Return the number of `records` of each cluster, `is_of_logs`, and `is_once`: True if `correct_stamps` and
+    `deduplicate` would change nothing.
 
-    That is so if each epoch is in one journal, has each number once, and no clock was set within a term. Most clusters
+    It is True if each epoch is in one journal, has each number once, and no clock was set within a term. Most clusters
     are like this, and a few columns show it, while the others are read several times."""
     terms = events.groupBy(*EPOCH).agg(
         f.count("*").alias("records"),
         f.count_distinct("seq").alias("numbers"),
         f.min("journal").alias("first_journal"),
         f.max("journal").alias("last_journal"),
+        f.max(f.col("origin") == LOGS).alias("is_of_logs"),
     )
     is_once = f.expr("numbers = records and first_journal = last_journal")
-    of = terms.groupBy("cluster_id").agg(f.sum("records").alias("records"), f.every(is_once).alias("is_once"))
+    of = terms.groupBy("cluster_id").agg(
+        f.sum("records").alias("records"),
+        f.max("is_of_logs").alias("is_of_logs"),
+        f.every(is_once).alias("is_once"),
+    )
     were_set = differences(events).where(is_set(f.col("least"), f.col("most")))
     were_set = were_set.groupBy("cluster_id").agg(f.lit(True).alias("was_set"))
     found = of.join(f.broadcast(were_set), "cluster_id", "left")
-    return found.selectExpr("cluster_id", "records", "is_once and was_set is null as is_once")
+    return found.selectExpr("cluster_id", "records", "is_of_logs", "is_once and was_set is null as is_once")
 
 
 def _choose(told: DataFrame) -> DataFrame:

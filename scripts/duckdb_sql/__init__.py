@@ -1,0 +1,1 @@
+"""Compiles the definitions of the history's tables to SQL for DuckDB."""
