@@ -10,6 +10,7 @@ from devcluster.images import Image as Name
 from devcluster.images import image_archive
 from devcluster.running.tokens import SPARK, machine_tokens
 from tests.real.container import Image
+from tests.spark.histories import random_cluster
 
 pytestmark = [
     pytest.mark.real,
@@ -93,6 +94,17 @@ def test_its_arguments_are_those_of_the_history(image: Image) -> None:
     ended = image.run(entrypoint, "audit", "--history=/tmp/none", timeout_s=300)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "/tmp/none has no history: ingest a journal first" in ended.stderr
+
+
+def test_a_journal_becomes_a_history_with_nothing_writable_but_the_temporary_folder(image: Image) -> None:
+    (entrypoint,) = image.config["config"]["Entrypoint"]
+    script = (
+        'mkdir /tmp/journal && printf "%s" "$1" > /tmp/journal/segment.jsonl && '
+        '"$2" ingest --journal=/tmp/journal --history=/tmp/history --memory=1g && '
+        "find /tmp/history -path '*/partition_intervals/*.parquet'"
+    )
+    journal = b"".join(random_cluster(1, cluster_id="c", events=10).lines).decode()
+    assert run_script(image, script, journal, entrypoint)
 
 
 def test_a_driver_of_spark_on_kubernetes_runs_the_application_that_it_is_given(image: Image) -> None:
