@@ -3,7 +3,9 @@
 The status holds the whole plan before anything moves. Each batch is a PartitionReassignment that the object owns. Its
 name follows from the status, so a restarted operator creates it once. Without approval, the next batch is planned from a
 new look; an approved plan, and that of a relief, runs as it is. Outside the windows nothing begins. A plan whose
-partitions or brokers have changed is not carried out: another one is made, which needs its own approval.
+partitions or brokers have changed is not carried out: another one is made, which needs its own approval. Replicas may
+also change after the batch is created, because of other moves that it waits for. It then refuses to begin, and is deleted
+before another plan is made.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,7 +88,7 @@ def plan_run(
     """Return the decision about a run that has not ended."""
     if resource.status.reassignment is not None:
         return _follow(resource, resource.status.reassignment, view, context, around)
-    return _go_on(resource, view, context, around)
+    return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
 
 
 def _go_on(
@@ -105,11 +107,32 @@ def _go_on(
     if not resource.status.moves:
         return _add_notices(_look(resource, view, context, around), notices)
     if changes := _list_changes(resource, view):
-        message = f"plan {resource.status.plan_hash} is not carried out, and another one is made: {'; '.join(changes)}"
-        outdated = Notice(reason="PlanOutdated", message=message, is_warning=True, series=str(resource.status.plans))
+        outdated = _make_outdated_notice(resource, "; ".join(changes))
         resource = update_status(resource, **NO_PLAN)
         return _add_notices(_look(resource, view, context, around), (*notices, outdated))
     return _add_notices(_begin(resource, context), notices)
+
+
+def _make_outdated_notice(resource: RebalancePlan, why: str) -> Notice:
+    message = f"plan {resource.status.plan_hash} is not carried out, and another one is made: {why}"
+    return Notice(reason="PlanOutdated", message=message, is_warning=True, series=str(resource.status.plans))
+
+
+def _delete_abandoned(
+    resource: RebalancePlan, context: Context, around: Surroundings
+) -> Plan[RebalancePlanStatus] | None:
+    """Delete the PartitionReassignments of a dropped plan that have not begun; None if there are none.
+
+    Nothing else is done before. Otherwise they could begin if their partitions get their earlier replicas back."""
+    waiting = {
+        name: move for name, move in around.moves.items() if move.ending is None and not move.status.is_under_way
+    }
+    left = [name for name, move in waiting.items() if move.metadata.deletion_timestamp is None]
+    if not left:
+        return None
+    message = f"deleting PartitionReassignment {list_some(left)}, because its plan is outdated"
+    plan = show(resource, PlanPhase.PENDING, Verdict.make_working(Reason.PROGRESSING, message), context)
+    return replace(plan, steps=tuple(CancelMove(name=name, why="its plan is outdated") for name in left))
 
 
 def _look(resource: RebalancePlan, view: Snapshot, context: Context, around: Surroundings) -> Plan[RebalancePlanStatus]:
@@ -226,6 +249,7 @@ def _start(resource: RebalancePlan, name: str, context: Context) -> Plan[Rebalan
         bytes_per_second=spec.throttle.bytes_per_second if spec.throttle is not None else None,
         max_concurrent_partitions=spec.max_concurrent_partitions,
         windows=spec.windows or (),
+        expected={_partition(move): move.before for move in batch},
     )
     return replace(plan, steps=(step,))
 
@@ -239,7 +263,10 @@ def _follow(
     arrived = [each for each in batch if _has_arrived(each, view)]
     if move is None:
         if not was_seen:
-            # It was not created yet, or the operator stopped before it saw its own object.
+            # It was not created yet, or the operator stopped before it saw its own object. The webhook refuses to
+            # create it if replicas have changed.
+            if _list_changes(resource, view):
+                return _go_on(update_status(resource, reassignment=None), view, context, around)
             return _start(resource, name, context)
         if len(arrived) < len(batch) and around.over is not None:
             counts = _count(resource)
@@ -251,13 +278,19 @@ def _follow(
             return _end(resource, PlanPhase.CANCELLED, Verdict.make_cancelled(message), context)
         return _end_batch(resource, len(batch), arrived, view, context, around)
     resource = update_status(resource, reassignments=_note(resource, move, len(batch)))
+    ready = move.status.condition(ConditionType.READY)
+    if ready is not None and ready.reason is Reason.PLAN_OUTDATED and move.metadata.deletion_timestamp is None:
+        known = "replicas had changed when its batch was to begin"
+        outdated = _make_outdated_notice(resource, "; ".join(_list_changes(resource, view)) or known)
+        resource = update_status(resource, reassignment=None, **NO_PLAN)
+        plan = _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
+        return _add_notices(plan, (outdated,))
     if move.ending is None:
         if why := _explain_cancellation(move, batch, view, around):
             plan = show(resource, PlanPhase.RUNNING, Verdict.make_working(Reason.PROGRESSING, why), context)
             return replace(plan, steps=(CancelMove(name=name, why=why),))
         working = Verdict.make_working(Reason.PROGRESSING, _describe_run(name, move, resource))
         return replace(show(resource, PlanPhase.RUNNING, working, context), is_progress=True)
-    ready = move.status.condition(ConditionType.READY)
     why = f"PartitionReassignment {name} ended as {move.status.phase}{f': {ready.message}' if ready else ''}"
     done = move.status.counts.done if move.status.counts is not None else len(arrived)
     if move.status.phase is ReassignmentPhase.CANCELLED:
