@@ -35,6 +35,7 @@ from controller_operator.plans.rebalance.looking import (
     find_task,
     make_look,
 )
+from controller_operator.plans.rebalance.speed import adapt_percent, count_out_of_sync, explain_strain, find_rate
 from controller_operator.plans.timing.windows import find_opening
 from controller_operator.resources.approval import Approval
 from controller_operator.resources.cluster import BrokerStatus
@@ -55,7 +56,7 @@ from controller_planner.goals import Mode
 LONGEST_PAUSE_S: Final = 60.0
 """Timers do not notice when the clock is set, so the clock is read at least this often."""
 _LONGEST_PREFIX: Final = 200
-NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None}
+NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None, "out_of_sync": None}
 Moves = Mapping[str, PartitionReassignment]
 
 
@@ -86,8 +87,9 @@ def plan_run(
     resource: RebalancePlan, view: Snapshot, context: Context, around: Surroundings
 ) -> Plan[RebalancePlanStatus]:
     """Return the decision about a run that has not ended."""
-    if resource.status.reassignment is not None:
-        return _follow(resource, resource.status.reassignment, view, context, around)
+    if (name := resource.status.reassignment) is not None:
+        resource, notices = _note_strain(resource, name, view, around)
+        return _add_notices(_follow(resource, name, view, context, around), notices)
     return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
 
 
@@ -110,7 +112,7 @@ def _go_on(
         outdated = _make_outdated_notice(resource, "; ".join(changes))
         resource = update_status(resource, **NO_PLAN)
         return _add_notices(_look(resource, view, context, around), (*notices, outdated))
-    return _add_notices(_begin(resource, context), notices)
+    return _add_notices(_begin(resource, view, context), notices)
 
 
 def _make_outdated_notice(resource: RebalancePlan, why: str) -> Notice:
@@ -191,10 +193,10 @@ def _take(
         return replace(
             show(update_status(resource, **NO_PLAN), PlanPhase.PENDING, working, context), look_again_in_s=1.0
         )
-    return _begin(resource, context)
+    return _begin(resource, view, context)
 
 
-def _begin(resource: RebalancePlan, context: Context) -> Plan[RebalancePlanStatus]:
+def _begin(resource: RebalancePlan, view: Snapshot, context: Context) -> Plan[RebalancePlanStatus]:
     """Begin the next batch, unless the object is suspended, its plan is not approved, or no window is open."""
     spec, status = resource.spec, resource.status
     if spec.suspend:
@@ -210,7 +212,8 @@ def _begin(resource: RebalancePlan, context: Context) -> Plan[RebalancePlanStatu
     if held := _hold(resource, context):
         return held
     name = _name(resource)
-    begun = update_status(resource, reassignment=name, start_time=status.start_time or context.now)
+    others = count_out_of_sync(view, _list_partitions(resource)) if spec.throttle is not None else None
+    begun = update_status(resource, reassignment=name, start_time=status.start_time or context.now, out_of_sync=others)
     return _start(begun, name, context)
 
 
@@ -246,7 +249,7 @@ def _start(resource: RebalancePlan, name: str, context: Context) -> Plan[Rebalan
     step = StartMove(
         name=name,
         partitions=tuple((_partition(move), move.after) for move in batch),
-        bytes_per_second=spec.throttle.bytes_per_second if spec.throttle is not None else None,
+        bytes_per_second=find_rate(spec.throttle, resource.status.throttle_percent),
         max_concurrent_partitions=spec.max_concurrent_partitions,
         windows=spec.windows or (),
         expected={_partition(move): move.before for move in batch},
@@ -302,6 +305,34 @@ def _follow(
     return _end_batch(resource, done, arrived, view, context, around)
 
 
+def _note_strain(
+    resource: RebalancePlan, name: str, view: Snapshot, around: Surroundings
+) -> tuple[RebalancePlan, tuple[Notice, ...]]:
+    """Slow the next batch down at the first sign that the running one disturbs the cluster, and say so."""
+    before, move, moving = resource.status.out_of_sync, around.moves.get(name), _list_partitions(resource)
+    if before is None or move is None:
+        return resource, ()
+    if move.status.start_time is None:
+        return update_status(resource, out_of_sync=count_out_of_sync(view, moving)), ()
+    why = explain_strain(before, move, view, moving, around.brokers)
+    return _adapt(resource, name, why, is_strained=True) if why else (resource, ())
+
+
+def _adapt(
+    resource: RebalancePlan, name: str, why: str, *, is_strained: bool | None
+) -> tuple[RebalancePlan, tuple[Notice, ...]]:
+    """Set the throttle of the next batch. A batch changes it once."""
+    before = resource.status.throttle_percent
+    percent = adapt_percent(before, is_strained=is_strained)
+    resource = update_status(resource, throttle_percent=percent, out_of_sync=None)
+    rate = find_rate(resource.spec.throttle, percent)
+    if rate is None or (percent == before and not is_strained):
+        return resource, ()
+    message = f"the throttle of the batch after PartitionReassignment {name} is {rate} bytes a second, because {why}"
+    reason = "BatchesSlower" if is_strained else "BatchesFaster"
+    return resource, (Notice(reason=reason, message=message, is_warning=bool(is_strained)),)
+
+
 def _explain_cancellation(
     move: PartitionReassignment, batch: Sequence[PlannedMove], view: Snapshot, around: Surroundings
 ) -> str | None:
@@ -336,17 +367,20 @@ def _end_batch(
         "failed": counts.failed + failed,
         "bytes_copied": counts.bytes_copied + sum(each.bytes or 0 for each in (arrived if failed else batch)),
     }
+    name, is_calm = status.reassignment or "", status.out_of_sync is not None
+    why = "it disturbed no other partitions"
+    resource, notices = _adapt(resource, name, why, is_strained=False if is_calm else None)
     resource = update_status(resource, reassignment=None, counts=counts.model_copy(update=update))
     mode = find_task(resource)[0]
     # A deleted log stays on its disk for a minute, and no broker lists it. A look in that time finds the disk smaller,
     # so it would relieve it again; and what producers write meanwhile would keep a relief from ever ending.
     is_relief = mode is Mode.RELIEVE
     if later and (is_relief or resource.spec.approval is Approval.REQUIRED):
-        return _go_on(update_status(resource, batch=later[0]), view, context, around)
+        return _go_on(update_status(resource, batch=later[0]), view, context, around, notices)
     is_cut = len(status.moves) >= MAX_MOVES
     is_short = bool(status.left_out) if is_relief else mode in MUST_MODES
     if later or failed or is_cut or is_short:
-        return _go_on(update_status(resource, **NO_PLAN), view, context, around)
+        return _go_on(update_status(resource, **NO_PLAN), view, context, around, notices)
     return _complete(resource, "the plan is carried out", context)
 
 
@@ -359,7 +393,7 @@ def _complete(resource: RebalancePlan, how: str, context: Context) -> Plan[Rebal
 
 
 def _end(resource: RebalancePlan, phase: PlanPhase, verdict: Verdict, context: Context) -> Plan[RebalancePlanStatus]:
-    resource = update_status(resource, reassignment=None, completion_time=context.now)
+    resource = update_status(resource, reassignment=None, completion_time=context.now, out_of_sync=None)
     notice = Notice(reason=f"Plan{phase}", message=verdict.message, is_warning=phase is not PlanPhase.COMPLETED)
     return replace(show(resource, phase, verdict, context), notices=(notice,))
 
@@ -459,6 +493,10 @@ def _note(resource: RebalancePlan, move: PartitionReassignment, total: int) -> t
 
 def _list_batch(resource: RebalancePlan) -> list[PlannedMove]:
     return [each for each in resource.status.moves if each.batch == resource.status.batch]
+
+
+def _list_partitions(resource: RebalancePlan) -> set[TopicPartition]:
+    return {_partition(each) for each in resource.status.moves}
 
 
 def _partition(move: PlannedMove) -> TopicPartition:
