@@ -233,7 +233,7 @@ async def a_lost_broker_is_healed(world: World) -> None:
 async def an_approved_plan_is_carried_out(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
     await world.wait_until(lambda: are_in_sync(world, 3))
-    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1}
+    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1, "throttle": {"bytesPerSecond": 5000}}
     spec = {"mode": "drain", "brokers": [2], **how, "approval": "Required"}
     key = await world.apply("RebalancePlan", "drain", spec)
     await world.wait_until(lambda: world.status(key).get("phase") == "AwaitingApproval")
