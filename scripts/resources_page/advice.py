@@ -133,7 +133,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.FEATURES_UNREADABLE: "Look at the znode `/feature`: a newer Kafka wrote it, or it is damaged.",
     Reason.PLAN_IMPOSSIBLE: "The message names the constraint and what is missing: add brokers or room, or create a "
     "RebalancePlan with another scope.",
-    Reason.PLAN_OUTDATED: "Make a new plan with `kontroller plan`, delete this object, and apply the new one.",
+    Reason.PLAN_OUTDATED: "Make a new plan with `kontroller plan`, delete this object, and apply the new one. "
+    "A RebalancePlan does this for its own batches.",
     Reason.TOO_MANY_BROKERS_GONE: "Bring brokers back. If they are lost for good, raise `heal.maxBrokers`, set "
     "`heal.wholeRacks`, or create a RebalancePlan that drains them.",
     Reason.REQUEST_REFUSED: "Follow the message, which comes from the controller.",

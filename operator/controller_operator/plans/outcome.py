@@ -4,6 +4,7 @@ The status of a plan is written before its actions are carried out. So an action
 effect may be in the cluster, and a planner that finds the intent looks for the effect.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -57,6 +58,8 @@ class StartMove:
     needs_approval: bool = False
     windows: tuple[Window, ...] = ()
     """The windows in which its partitions may begin to move; empty: always."""
+    expected: Mapping[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=dict)
+    """The replicas from which its partitions may begin to move; any if a partition is missing here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -293,7 +293,11 @@ def make_move(stored: StoredObject, step: StartMove) -> Raw:
     """Return a PartitionReassignment that a topic or a plan owns. It is deleted together with its owner."""
     metadata = stored.raw["metadata"]
     owner = {"apiVersion": API_VERSION, "kind": stored.key.kind, "name": metadata["name"], "uid": metadata["uid"]}
-    partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": [*to]} for tp, to in step.partitions]
+    partitions = [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": [*to]}
+        | ({"expectedReplicas": [*step.expected[tp]]} if tp in step.expected else {})
+        for tp, to in step.partitions
+    ]
     throttle = None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
     approval = Approval.REQUIRED if step.needs_approval else None
     windows = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in step.windows]

@@ -74,8 +74,9 @@ class PartitionTarget(Model):
     chooses. Default: any for all."""
 
     expected_replicas: Replicas | None = None
-    """The brokers before the move, the preferred leader first, as kontroller plan saw them. If the partition has others,
-    the plan is outdated: nothing begins, or once others move, this partition fails. Default: any."""
+    """The brokers before the move, the preferred leader first, as kontroller plan or the RebalancePlan saw them. If the
+    partition has others, the plan is outdated: nothing begins, or once others move, this partition fails. Default:
+    any."""
 
     @model_validator(mode="after")
     def _has_one_for_each(self) -> Self:

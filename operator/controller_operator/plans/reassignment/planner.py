@@ -7,6 +7,7 @@ are independent: a row of a partition that is held back or refused says why, and
 the spec are asked for before the move of their partition is requested (`copying.log_dirs`).
 """
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -274,7 +275,8 @@ def _follow(
             plan = _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, (election,) if can_ask else ())
             return replace(plan, look_again_in_s=None if can_ask else _RETRY_S)
         leaders = describe_leaders(rows, view, context)
-        return _finish(move, rows, context, leaders, needs_fresh_view=needs_fresh_view)
+        outdated = find_outdated(move, view)
+        return _finish(move, rows, context, leaders, outdated, needs_fresh_view=needs_fresh_view)
     phase = _phase(pause)
     verdict = pause or _on_their_way(rows, held_up, stuck, trouble)
     notices = stuck_notices(move, stalled, context.now)
@@ -368,7 +370,13 @@ def _keep_message(row: MovingPartition, before: MovingPartition | None) -> Movin
 
 
 def _finish(
-    move: PartitionReassignment, rows: Rows, context: Context, leaders: str = "", *, needs_fresh_view: bool = False
+    move: PartitionReassignment,
+    rows: Rows,
+    context: Context,
+    leaders: str = "",
+    outdated: Container[TopicPartition] = (),
+    *,
+    needs_fresh_view: bool = False,
 ) -> Plan[PartitionReassignmentStatus]:
     failed = [row for row in rows if row.step is ReassignmentStep.FAILED]
     superseded = [row for row in rows if row.step is ReassignmentStep.SUPERSEDED]
@@ -382,6 +390,8 @@ def _finish(
     elif failed:
         is_gone = any(not row.replicas for row in failed)
         reason = Reason.TOPIC_DELETED_DURING_MOVE if is_gone else Reason.PARTITIONS_FAILED
+        if not any(row.step is ReassignmentStep.DONE for row in rows) and any(key(row) in outdated for row in failed):
+            reason = Reason.PLAN_OUTDATED
         names = list_some(map(key, failed))
         message = f"{len(failed)} of {len(rows)} partitions did not reach their target: {names}"
         phase, verdict = ReassignmentPhase.FAILED, Verdict.make_failed(reason, message)

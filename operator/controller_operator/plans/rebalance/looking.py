@@ -15,6 +15,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.plans.outcome import Verdict
+from controller_operator.plans.rebalance.speed import find_rate
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_MOVES,
@@ -135,7 +136,9 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
             limits=Limits(
                 max_moves=MAX_MOVES if moves_left is None else min(MAX_MOVES, moves_left),
                 max_bytes=bytes_left,
-                max_batch_bytes_per_broker=_find_largest_batch(spec),
+                max_batch_bytes_per_broker=_find_largest_batch(
+                    spec, find_rate(spec.throttle, resource.status.throttle_percent)
+                ),
             ),
         )
     except InvalidGoals as error:
@@ -155,14 +158,14 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
     )
 
 
-def _find_largest_batch(spec: RebalancePlanSpec) -> float | None:
+def _find_largest_batch(spec: RebalancePlanSpec, bytes_per_second: int | None) -> float | None:
     """Return the bytes that a broker may receive or send in one batch, so that the last one ends soon after maxMinutes."""
-    limits, throttle = spec.limits, spec.throttle
+    limits = spec.limits
     if limits is None:
         return None
     most = [] if limits.max_batch_bytes_per_broker is None else [float(limits.max_batch_bytes_per_broker)]
-    if limits.max_minutes is not None and throttle is not None:
-        most.append(throttle.bytes_per_second * limits.max_minutes * 60 / _BATCHES_IN_TIME)
+    if limits.max_minutes is not None and bytes_per_second is not None:
+        most.append(bytes_per_second * limits.max_minutes * 60 / _BATCHES_IN_TIME)
     return min(most, default=None)
 
 

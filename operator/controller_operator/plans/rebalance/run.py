@@ -3,7 +3,9 @@
 The status holds the whole plan before anything moves. Each batch is a PartitionReassignment that the object owns. Its
 name follows from the status, so a restarted operator creates it once. Without approval, the next batch is planned from a
 new look; an approved plan, and that of a relief, runs as it is. Outside the windows nothing begins. A plan whose
-partitions or brokers have changed is not carried out: another one is made, which needs its own approval.
+partitions or brokers have changed is not carried out: another one is made, which needs its own approval. Replicas may
+also change after the batch is created, because of other moves that it waits for. It then refuses to begin, and is deleted
+before another plan is made.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +35,7 @@ from controller_operator.plans.rebalance.looking import (
     find_task,
     make_look,
 )
+from controller_operator.plans.rebalance.speed import adapt_percent, count_out_of_sync, explain_strain, find_rate
 from controller_operator.plans.timing.windows import find_opening
 from controller_operator.resources.approval import Approval
 from controller_operator.resources.cluster import BrokerStatus
@@ -53,7 +56,7 @@ from controller_planner.goals import Mode
 LONGEST_PAUSE_S: Final = 60.0
 """Timers do not notice when the clock is set, so the clock is read at least this often."""
 _LONGEST_PREFIX: Final = 200
-NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None}
+NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None, "out_of_sync": None}
 Moves = Mapping[str, PartitionReassignment]
 
 
@@ -84,9 +87,10 @@ def plan_run(
     resource: RebalancePlan, view: Snapshot, context: Context, around: Surroundings
 ) -> Plan[RebalancePlanStatus]:
     """Return the decision about a run that has not ended."""
-    if resource.status.reassignment is not None:
-        return _follow(resource, resource.status.reassignment, view, context, around)
-    return _go_on(resource, view, context, around)
+    if (name := resource.status.reassignment) is not None:
+        resource, notices = _note_strain(resource, name, view, around)
+        return _add_notices(_follow(resource, name, view, context, around), notices)
+    return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
 
 
 def _go_on(
@@ -105,11 +109,32 @@ def _go_on(
     if not resource.status.moves:
         return _add_notices(_look(resource, view, context, around), notices)
     if changes := _list_changes(resource, view):
-        message = f"plan {resource.status.plan_hash} is not carried out, and another one is made: {'; '.join(changes)}"
-        outdated = Notice(reason="PlanOutdated", message=message, is_warning=True, series=str(resource.status.plans))
+        outdated = _make_outdated_notice(resource, "; ".join(changes))
         resource = update_status(resource, **NO_PLAN)
         return _add_notices(_look(resource, view, context, around), (*notices, outdated))
-    return _add_notices(_begin(resource, context), notices)
+    return _add_notices(_begin(resource, view, context), notices)
+
+
+def _make_outdated_notice(resource: RebalancePlan, why: str) -> Notice:
+    message = f"plan {resource.status.plan_hash} is not carried out, and another one is made: {why}"
+    return Notice(reason="PlanOutdated", message=message, is_warning=True, series=str(resource.status.plans))
+
+
+def _delete_abandoned(
+    resource: RebalancePlan, context: Context, around: Surroundings
+) -> Plan[RebalancePlanStatus] | None:
+    """Delete the PartitionReassignments of a dropped plan that have not begun; None if there are none.
+
+    Nothing else is done before. Otherwise they could begin if their partitions get their earlier replicas back."""
+    waiting = {
+        name: move for name, move in around.moves.items() if move.ending is None and not move.status.is_under_way
+    }
+    left = [name for name, move in waiting.items() if move.metadata.deletion_timestamp is None]
+    if not left:
+        return None
+    message = f"deleting PartitionReassignment {list_some(left)}, because its plan is outdated"
+    plan = show(resource, PlanPhase.PENDING, Verdict.make_working(Reason.PROGRESSING, message), context)
+    return replace(plan, steps=tuple(CancelMove(name=name, why="its plan is outdated") for name in left))
 
 
 def _look(resource: RebalancePlan, view: Snapshot, context: Context, around: Surroundings) -> Plan[RebalancePlanStatus]:
@@ -168,10 +193,10 @@ def _take(
         return replace(
             show(update_status(resource, **NO_PLAN), PlanPhase.PENDING, working, context), look_again_in_s=1.0
         )
-    return _begin(resource, context)
+    return _begin(resource, view, context)
 
 
-def _begin(resource: RebalancePlan, context: Context) -> Plan[RebalancePlanStatus]:
+def _begin(resource: RebalancePlan, view: Snapshot, context: Context) -> Plan[RebalancePlanStatus]:
     """Begin the next batch, unless the object is suspended, its plan is not approved, or no window is open."""
     spec, status = resource.spec, resource.status
     if spec.suspend:
@@ -187,7 +212,8 @@ def _begin(resource: RebalancePlan, context: Context) -> Plan[RebalancePlanStatu
     if held := _hold(resource, context):
         return held
     name = _name(resource)
-    begun = update_status(resource, reassignment=name, start_time=status.start_time or context.now)
+    others = count_out_of_sync(view, _list_partitions(resource)) if spec.throttle is not None else None
+    begun = update_status(resource, reassignment=name, start_time=status.start_time or context.now, out_of_sync=others)
     return _start(begun, name, context)
 
 
@@ -223,9 +249,10 @@ def _start(resource: RebalancePlan, name: str, context: Context) -> Plan[Rebalan
     step = StartMove(
         name=name,
         partitions=tuple((_partition(move), move.after) for move in batch),
-        bytes_per_second=spec.throttle.bytes_per_second if spec.throttle is not None else None,
+        bytes_per_second=find_rate(spec.throttle, resource.status.throttle_percent),
         max_concurrent_partitions=spec.max_concurrent_partitions,
         windows=spec.windows or (),
+        expected={_partition(move): move.before for move in batch},
     )
     return replace(plan, steps=(step,))
 
@@ -239,7 +266,10 @@ def _follow(
     arrived = [each for each in batch if _has_arrived(each, view)]
     if move is None:
         if not was_seen:
-            # It was not created yet, or the operator stopped before it saw its own object.
+            # It was not created yet, or the operator stopped before it saw its own object. The webhook refuses to
+            # create it if replicas have changed.
+            if _list_changes(resource, view):
+                return _go_on(update_status(resource, reassignment=None), view, context, around)
             return _start(resource, name, context)
         if len(arrived) < len(batch) and around.over is not None:
             counts = _count(resource)
@@ -251,13 +281,19 @@ def _follow(
             return _end(resource, PlanPhase.CANCELLED, Verdict.make_cancelled(message), context)
         return _end_batch(resource, len(batch), arrived, view, context, around)
     resource = update_status(resource, reassignments=_note(resource, move, len(batch)))
+    ready = move.status.condition(ConditionType.READY)
+    if ready is not None and ready.reason is Reason.PLAN_OUTDATED and move.metadata.deletion_timestamp is None:
+        known = "replicas had changed when its batch was to begin"
+        outdated = _make_outdated_notice(resource, "; ".join(_list_changes(resource, view)) or known)
+        resource = update_status(resource, reassignment=None, **NO_PLAN)
+        plan = _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
+        return _add_notices(plan, (outdated,))
     if move.ending is None:
         if why := _explain_cancellation(move, batch, view, around):
             plan = show(resource, PlanPhase.RUNNING, Verdict.make_working(Reason.PROGRESSING, why), context)
             return replace(plan, steps=(CancelMove(name=name, why=why),))
         working = Verdict.make_working(Reason.PROGRESSING, _describe_run(name, move, resource))
         return replace(show(resource, PlanPhase.RUNNING, working, context), is_progress=True)
-    ready = move.status.condition(ConditionType.READY)
     why = f"PartitionReassignment {name} ended as {move.status.phase}{f': {ready.message}' if ready else ''}"
     done = move.status.counts.done if move.status.counts is not None else len(arrived)
     if move.status.phase is ReassignmentPhase.CANCELLED:
@@ -267,6 +303,34 @@ def _follow(
     if done == len(batch):
         resource = update_status(resource, pace_percent=learn_pace(resource.status.pace_percent, batch, move))
     return _end_batch(resource, done, arrived, view, context, around)
+
+
+def _note_strain(
+    resource: RebalancePlan, name: str, view: Snapshot, around: Surroundings
+) -> tuple[RebalancePlan, tuple[Notice, ...]]:
+    """Slow the next batch down at the first sign that the running one disturbs the cluster, and say so."""
+    before, move, moving = resource.status.out_of_sync, around.moves.get(name), _list_partitions(resource)
+    if before is None or move is None:
+        return resource, ()
+    if move.status.start_time is None:
+        return update_status(resource, out_of_sync=count_out_of_sync(view, moving)), ()
+    why = explain_strain(before, move, view, moving, around.brokers)
+    return _adapt(resource, name, why, is_strained=True) if why else (resource, ())
+
+
+def _adapt(
+    resource: RebalancePlan, name: str, why: str, *, is_strained: bool | None
+) -> tuple[RebalancePlan, tuple[Notice, ...]]:
+    """Set the throttle of the next batch. A batch changes it once."""
+    before = resource.status.throttle_percent
+    percent = adapt_percent(before, is_strained=is_strained)
+    resource = update_status(resource, throttle_percent=percent, out_of_sync=None)
+    rate = find_rate(resource.spec.throttle, percent)
+    if rate is None or (percent == before and not is_strained):
+        return resource, ()
+    message = f"the throttle of the batch after PartitionReassignment {name} is {rate} bytes a second, because {why}"
+    reason = "BatchesSlower" if is_strained else "BatchesFaster"
+    return resource, (Notice(reason=reason, message=message, is_warning=bool(is_strained)),)
 
 
 def _explain_cancellation(
@@ -303,17 +367,20 @@ def _end_batch(
         "failed": counts.failed + failed,
         "bytes_copied": counts.bytes_copied + sum(each.bytes or 0 for each in (arrived if failed else batch)),
     }
+    name, is_calm = status.reassignment or "", status.out_of_sync is not None
+    why = "it disturbed no other partitions"
+    resource, notices = _adapt(resource, name, why, is_strained=False if is_calm else None)
     resource = update_status(resource, reassignment=None, counts=counts.model_copy(update=update))
     mode = find_task(resource)[0]
     # A deleted log stays on its disk for a minute, and no broker lists it. A look in that time finds the disk smaller,
     # so it would relieve it again; and what producers write meanwhile would keep a relief from ever ending.
     is_relief = mode is Mode.RELIEVE
     if later and (is_relief or resource.spec.approval is Approval.REQUIRED):
-        return _go_on(update_status(resource, batch=later[0]), view, context, around)
+        return _go_on(update_status(resource, batch=later[0]), view, context, around, notices)
     is_cut = len(status.moves) >= MAX_MOVES
     is_short = bool(status.left_out) if is_relief else mode in MUST_MODES
     if later or failed or is_cut or is_short:
-        return _go_on(update_status(resource, **NO_PLAN), view, context, around)
+        return _go_on(update_status(resource, **NO_PLAN), view, context, around, notices)
     return _complete(resource, "the plan is carried out", context)
 
 
@@ -326,7 +393,7 @@ def _complete(resource: RebalancePlan, how: str, context: Context) -> Plan[Rebal
 
 
 def _end(resource: RebalancePlan, phase: PlanPhase, verdict: Verdict, context: Context) -> Plan[RebalancePlanStatus]:
-    resource = update_status(resource, reassignment=None, completion_time=context.now)
+    resource = update_status(resource, reassignment=None, completion_time=context.now, out_of_sync=None)
     notice = Notice(reason=f"Plan{phase}", message=verdict.message, is_warning=phase is not PlanPhase.COMPLETED)
     return replace(show(resource, phase, verdict, context), notices=(notice,))
 
@@ -426,6 +493,10 @@ def _note(resource: RebalancePlan, move: PartitionReassignment, total: int) -> t
 
 def _list_batch(resource: RebalancePlan) -> list[PlannedMove]:
     return [each for each in resource.status.moves if each.batch == resource.status.batch]
+
+
+def _list_partitions(resource: RebalancePlan) -> set[TopicPartition]:
+    return {_partition(each) for each in resource.status.moves}
 
 
 def _partition(move: PlannedMove) -> TopicPartition:

@@ -49,6 +49,7 @@ _RESULTS: Final[Mapping[PlanPhase, PlanResult]] = {
 _NEW_RUN: Final[dict[str, Any]] = {
     **NO_PLAN,
     **dict.fromkeys(("reassignment", "start_time", "completion_time", "counts", "last_run_result", "last_run_message")),
+    "throttle_percent": None,
     "phase": PlanPhase.PENDING,
 }
 _LONGEST_MESSAGE: Final = 1_000

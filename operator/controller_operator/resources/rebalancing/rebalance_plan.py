@@ -447,6 +447,15 @@ class RebalancePlanStatus(Status):
     """Time of the last batch of a minute or more, as a percentage of the time at its throttle. It corrects later
     expectations; with windows it is not measured."""
 
+    throttle_percent: int | None = None
+    """Throttle of the next batch as a percentage of spec.throttle; absent: 100. It is halved, to 25 at least, if a batch
+    is stuck, or if replicas of other partitions on live brokers get out of sync while it runs. After any other batch it
+    doubles."""
+
+    out_of_sync: int | None = None
+    """Replicas of other partitions, on live brokers, that were out of sync when the batch began. Absent without a throttle,
+    between batches, and after throttlePercent was halved."""
+
     reassignment: str | None = None
     """The PartitionReassignment of the batch that runs."""
 

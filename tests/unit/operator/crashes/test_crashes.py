@@ -233,7 +233,7 @@ async def a_lost_broker_is_healed(world: World) -> None:
 async def an_approved_plan_is_carried_out(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
     await world.wait_until(lambda: are_in_sync(world, 3))
-    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1}
+    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1, "throttle": {"bytesPerSecond": 5000}}
     spec = {"mode": "drain", "brokers": [2], **how, "approval": "Required"}
     key = await world.apply("RebalancePlan", "drain", spec)
     await world.wait_until(lambda: world.status(key).get("phase") == "AwaitingApproval")
@@ -241,6 +241,25 @@ async def an_approved_plan_is_carried_out(world: World) -> None:
     await world.apply("RebalancePlan", "drain", {**spec, "approvedPlan": world.status(key)["planHash"]})
     await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
     assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
+
+
+async def a_plan_is_made_again_after_replicas_have_changed(world: World) -> None:
+    """The first batch waits for a KafkaTopic, which moves one of its partitions first."""
+    topic = {"replicaAssignment": [[1, 2], [1, 2]]}
+    owner = await world.apply("KafkaTopic", "orders", topic)
+    await world.wait_until(lambda: world.is_ready(owner) and are_in_sync(world, 2))
+    key = await world.apply("RebalancePlan", "drain", {"mode": "drain", "brokers": [2], "betweenLooksSeconds": 1})
+    await world.wait_until(lambda: world.status(key).get("reassignments"))
+    await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 3], [1, 2]]})
+    await world.wait_until(lambda: world.is_ready(owner) and find_replicas(world, 0) == (1, 3))
+    await world.delete(owner)
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    assert (find_replicas(world, 0), world.status(key)["counts"]["done"]) == ((1, 3), 1)
+    assert 2 not in find_replicas(world, 1)
+
+
+def find_replicas(world: World, partition: int) -> tuple[int, ...]:
+    return world.cluster.topic("orders").partitions[PartitionId(partition)].replicas
 
 
 def _is_moving(world: World) -> bool:
@@ -388,6 +407,7 @@ SCENARIOS = (
     a_plan_makes_up_for_a_missed_run,
     a_lost_broker_is_healed,
     an_approved_plan_is_carried_out,
+    a_plan_is_made_again_after_replicas_have_changed,
     partitions_move_one_after_the_other,
     partitions_move_as_soon_as_others_are_done,
     two_moves_overlap,

@@ -76,6 +76,22 @@ def test_a_partition_that_changes_while_it_waits_for_its_turn_fails_and_the_othe
     ]
     plan = move.look(view(healthy([4, 5], [1, 3], [4, 5])))
     assert (plan.status.phase, plan.status.counts.done, plan.status.counts.failed) == (PHASE.FAILED, 2, 1)
+    assert ready(plan).reason is Reason.PARTITIONS_FAILED
+
+
+def test_a_move_whose_partitions_all_change_before_their_requests_ends_as_outdated() -> None:
+    move = Planned(2, maxConcurrentPartitions=1)
+    move.look(view(healthy([1, 2], [1, 2])))
+    plan = move.look(view(healthy([1, 3], [1, 3])))
+    assert (plan.status.phase, ready(plan).reason) == (PHASE.FAILED, Reason.PLAN_OUTDATED)
+
+
+def test_a_move_that_another_one_cancelled_is_not_outdated() -> None:
+    move = Planned(1)
+    move.look(view(healthy([1, 2])))
+    move.look(view(healthy([1, 2]), reassignment=make_request({0: [4, 5]})))
+    plan = move.look(view(healthy([1, 2])))
+    assert (plan.status.phase, ready(plan).reason) == (PHASE.FAILED, Reason.PARTITIONS_FAILED)
 
 
 def test_a_change_during_the_move_is_believed_of_a_fresh_view_alone() -> None:

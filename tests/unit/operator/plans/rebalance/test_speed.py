@@ -1,0 +1,251 @@
+"""Batches of a RebalancePlan become slower while they disturb other partitions, and faster again afterwards."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.snapshot import Snapshot
+from controller_operator.plans.outcome import Plan
+from controller_operator.plans.rebalance.looking import Look
+from controller_operator.plans.rebalance.speed import adapt_percent, count_out_of_sync, find_rate
+from controller_operator.resources import PartitionReassignment, RebalancePlan
+from controller_operator.resources.cluster import BrokerState, BrokerStatus
+from controller_operator.resources.reassignment import ReassignmentThrottle
+from tests.unit.operator.clusters import NOW, assign, healthy, lead, reassignment, rebalance_plan, topic, view
+from tests.unit.operator.plans.rebalance.test_decisions import (
+    TWO_BATCHES,
+    answer,
+    later,
+    make_planned,
+    see,
+    start,
+)
+
+LIMIT = 8_000
+BEGAN = NOW - timedelta(minutes=10)
+
+
+def make_view(*isrs: Sequence[int], replicas: Sequence[Sequence[int]] = ([1, 2], [2, 1]), **about: Any) -> Snapshot:
+    """Return a cluster with `orders`, which the plan moves, and `logs` on the brokers 1 to 3 with these ISRs."""
+    logs = topic(*((assign([1, 2, 3]), lead(isr[0], isr)) for isr in isrs), name="logs")
+    return view(healthy(*replicas), logs, **{"brokers": (1, 2, 3), **about})
+
+
+CALM, LOST = make_view([1, 2, 3], [1, 2]), make_view([1, 2, 3], [1])
+"""One replica has been out of sync before."""
+
+
+@pytest.mark.parametrize(
+    ("percent", "is_strained", "after"),
+    [
+        (None, None, None),
+        (None, False, None),
+        (None, True, 50),
+        (50, True, 25),
+        (25, True, 25),
+        (25, False, 50),
+        (50, False, None),
+        (50, None, 50),
+    ],
+    ids=[
+        "first batch",
+        "calm at the limit",
+        "strained at the limit",
+        "strained again",
+        "strained at the minimum",
+        "calm at the minimum",
+        "calm again",
+        "unknown",
+    ],
+)
+def test_a_strained_batch_halves_the_throttle_of_the_next_one_and_a_calm_one_doubles_it(
+    percent: int | None, is_strained: bool | None, after: int | None
+) -> None:
+    assert adapt_percent(percent, is_strained=is_strained) == after
+
+
+@pytest.mark.parametrize(
+    ("limit", "percent", "rate"),
+    [(None, None, None), (None, 50, None), (8_000, None, 8_000), (8_000, 25, 2_000), (1_500, 25, 1_024)],
+    ids=["no throttle", "none any longer", "all of it", "a quarter", "the lowest that a reassignment may have"],
+)
+def test_the_throttle_is_a_part_of_that_of_the_spec(limit: int | None, percent: int | None, rate: int | None) -> None:
+    throttle = None if limit is None else ReassignmentThrottle(bytes_per_second=limit)
+    assert find_rate(throttle, percent) == rate
+
+
+class TestReplicasOutOfSync:
+    def test_are_counted_on_live_brokers(self) -> None:
+        assert count_out_of_sync(make_view([1, 2, 3], [1, 2], [2]), ()) == 3
+        assert count_out_of_sync(make_view([1, 2], [2], brokers=(1, 2)), ()) == 1
+
+    def test_do_not_count_on_brokers_that_were_started_since(self) -> None:
+        assert count_out_of_sync(make_view([1], [2]), (), {BrokerId(3)}) == 2
+
+    @pytest.mark.parametrize(
+        "cluster",
+        [
+            view(topic((assign([1, 2, 3], [3], [1]), lead(1, [1, 2])))),
+            view(topic((assign([1, 2, 3]), lead(-1, [1])))),
+            view(topic((assign([1, 2, 3]), None))),
+            view(topic((assign([1, 2, 3]), lead(1, [1]))), deleting=frozenset({TopicName("orders")})),
+        ],
+        ids=["moving", "without a leader", "never led", "being deleted"],
+    )
+    def test_do_not_count_in_partitions_that_say_nothing_about_the_speed(self, cluster: Snapshot) -> None:
+        assert count_out_of_sync(cluster, ()) == 0
+
+    def test_do_not_count_in_the_partitions_of_the_plan(self) -> None:
+        moving = {TopicPartition(TopicName("logs"), PartitionId(0))}
+        assert count_out_of_sync(make_view([1], [1, 2]), moving) == 1
+
+
+class Throttled:
+    """A RebalancePlan with a throttle, whose first of two batches was created over a calm cluster."""
+
+    def __init__(self, **spec: Any) -> None:
+        throttle = {"throttle": {"bytesPerSecond": LIMIT}}
+        self.resource: RebalancePlan = rebalance_plan({"mode": "relieve", "brokers": [1], **throttle, **spec})
+        self.plan = self.write(answer(self.resource, make_planned(TWO_BATCHES), CALM))
+        self.name = start(self.plan).name
+
+    def write(self, plan: Plan[Any]) -> Plan[Any]:
+        self.resource = later(self.resource, plan)
+        return plan
+
+    def follow(self, cluster: Snapshot, phase: str = "Running", **about: Any) -> Plan[Any]:
+        """Return the next decision, written, while the batch has this phase."""
+        rows = about.pop("brokers", ())
+        self.plan = self.write(see(self.resource, cluster, moves=self.make_batch(phase, **about), brokers=rows))
+        return self.plan
+
+    def make_batch(
+        self, phase: str, reason: str = "Progressing", begun: bool = True
+    ) -> dict[str, PartitionReassignment]:
+        said = {
+            "type": "Ready",
+            "status": "False",
+            "reason": reason,
+            "message": "orders-0 is not copied",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        done = 1 if phase == "Completed" else 0
+        status = {"phase": phase, "conditions": [said], "counts": {"total": 1, "done": done}}
+        status |= {"startTime": f"{BEGAN:%Y-%m-%dT%H:%M:%SZ}"} if begun else {}
+        return {self.name: reassignment({0: [3, 2]}, name=self.name, status=status)}
+
+    @property
+    def rate(self) -> int | None:
+        """The throttle of the batch that was just created."""
+        return start(self.plan).bytes_per_second
+
+    @property
+    def events(self) -> list[str]:
+        return [each.reason for each in self.plan.notices]
+
+
+ARRIVED = ([3, 2], [2, 1])
+
+
+class TestTheNextBatch:
+    def test_has_half_of_the_throttle_if_other_partitions_lost_replicas_even_if_these_are_back(self) -> None:
+        batch = Throttled()
+        assert batch.rate == LIMIT
+        batch.follow(CALM)
+        assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
+        batch.follow(LOST)
+        assert (batch.events, batch.resource.status.throttle_percent) == (["BatchesSlower"], 50)
+        assert "is 4000 bytes a second, because 1 replica of other partitions" in batch.plan.notices[0].message
+        assert batch.follow(LOST).notices == ()
+        batch.follow(make_view([1, 2, 3], [1, 2], replicas=ARRIVED), "Completed")
+        assert (batch.rate, batch.events) == (LIMIT // 2, [])
+
+    def test_has_half_of_it_if_the_last_one_was_stuck(self) -> None:
+        batch = Throttled()
+        batch.follow(CALM, reason="CopyStalled")
+        assert "it was stuck: orders-0 is not copied" in batch.plan.notices[0].message
+        assert batch.resource.status.throttle_percent == 50
+
+    @pytest.mark.parametrize("reason", ["CopyFallsBehind", "BrokersMissing"])
+    def test_is_not_slowed_down_if_that_would_not_help(self, reason: str) -> None:
+        batch = Throttled()
+        batch.follow(CALM, reason=reason)
+        assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
+
+    def test_is_not_slowed_down_by_brokers_that_are_down(self) -> None:
+        batch = Throttled()
+        batch.follow(make_view([1, 2], [1, 2], brokers=(1, 2)))
+        assert batch.resource.status.throttle_percent is None
+
+    @pytest.mark.parametrize(
+        ("row", "after"),
+        [
+            ({"since": BEGAN - timedelta(minutes=1)}, 50),
+            ({"since": BEGAN - timedelta(minutes=1), "epoch": 3}, 50),
+            ({"since": BEGAN + timedelta(minutes=1), "epoch": 3}, None),
+            ({"since": BEGAN - timedelta(minutes=1), "epoch": 2}, None),
+            ({"since": BEGAN - timedelta(minutes=1), "state": BrokerState.MISSING}, None),
+        ],
+        ids=["without ZooKeeper", "up all the time", "started since", "restarted just now", "back just now"],
+    )
+    def test_is_slowed_down_by_replicas_on_brokers_that_have_been_up_since(
+        self, row: dict[str, Any], after: int | None
+    ) -> None:
+        batch = Throttled()
+        batch.follow(make_view([1, 2], [1, 2]), brokers=[BrokerStatus(id=BrokerId(3), **row)])
+        assert batch.resource.status.throttle_percent == after
+
+    def test_is_not_slowed_down_by_what_happened_before_the_last_one_began_to_move(self) -> None:
+        batch = Throttled()
+        batch.follow(LOST, "Pending", begun=False)
+        batch.follow(LOST)
+        assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
+
+    def test_is_faster_again_after_a_calm_one_up_to_the_limit(self) -> None:
+        batch = Throttled()
+        batch.follow(LOST)
+        batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
+        batch.name = start(batch.plan).name
+        plan = batch.follow(make_view([1, 2, 3], [1], replicas=([3, 2], [2, 3])), "Completed")
+        assert (plan.status.phase, plan.status.throttle_percent, plan.status.out_of_sync) == ("Completed", None, None)
+
+    def test_says_that_it_is_faster_again(self) -> None:
+        batch = Throttled()
+        batch.resource = later(batch.resource, batch.plan)
+        slower = batch.resource.status.model_copy(update={"throttle_percent": 25})
+        batch.resource = batch.resource.model_copy(update={"status": slower})
+        batch.follow(make_view([1, 2, 3], [1, 2], replicas=ARRIVED), "Completed")
+        assert (batch.rate, batch.events) == (LIMIT // 2, ["BatchesFaster"])
+
+    def test_keeps_its_throttle_if_nothing_is_known_of_the_last_one(self) -> None:
+        batch = Throttled()
+        unknown = batch.resource.status.model_copy(update={"throttle_percent": 50, "out_of_sync": None})
+        batch.resource = batch.resource.model_copy(update={"status": unknown})
+        batch.follow(LOST)
+        batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
+        assert (batch.rate, batch.events) == (LIMIT // 2, [])
+
+    def test_follows_a_change_of_the_spec_at_once(self) -> None:
+        batch = Throttled()
+        batch.follow(LOST)
+        batch.resource = later(batch.resource, batch.plan, throttle={"bytesPerSecond": 2 * LIMIT})
+        batch.follow(make_view([1, 2, 3], [1, 2], replicas=ARRIVED), "Completed")
+        assert batch.rate == LIMIT
+
+    def test_is_planned_with_the_bytes_that_its_throttle_lets_through(self) -> None:
+        batch = Throttled(mode="rebalance", brokers=None, limits={"maxMinutes": 2})
+        batch.follow(LOST)
+        look = batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed").look
+        assert isinstance(look, Look)
+        assert look.goals.limits.max_batch_bytes_per_broker == LIMIT / 2 * 2 * 60 / 4
+
+    def test_has_no_throttle_if_the_spec_has_none(self) -> None:
+        batch = Throttled(throttle=None)
+        batch.follow(LOST)
+        batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
+        status = batch.resource.status
+        assert (batch.rate, batch.events, status.throttle_percent, status.out_of_sync) == (None, [], None, None)
