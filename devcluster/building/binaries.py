@@ -13,7 +13,8 @@ KIND_VERSION = "0.31.0"
 
 _OLDEST_GO = (1, 25)
 _OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-o", "bin/")
-# Functions that are not inlined compile in two thirds of the processor time: the first run waits for the API server alone.
+# Functions that are not inlined compile in two thirds of the processor time, for which the first run waits. Go compiles the
+# packages that the API server and a node's programs share only once, because the options are the same.
 _QUICK_OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false -l", "-o", "bin/")
 
 _PAUSE = """\
@@ -35,7 +36,7 @@ func main() {
 
 def kubernetes() -> Entry:
     """Return the cache entry of `kube-apiserver`. A first build takes some minutes."""
-    return _kubernetes("kubernetes", "kube-apiserver", options=_QUICK_OPTIONS)
+    return _kubernetes("kubernetes", "kube-apiserver")
 
 
 def node_binaries() -> Path:
@@ -46,7 +47,7 @@ def node_binaries() -> Path:
     return _kubernetes("kubernetes-node", *programs).folder() / "bin"
 
 
-def _kubernetes(name: str, *programs: str, options: tuple[str, ...] = _OPTIONS) -> Entry:
+def _kubernetes(name: str, *programs: str) -> Entry:
     version_package = "k8s.io/component-base/version"
     major, minor, _patch = KUBERNETES_VERSION.split(".")
     stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
@@ -55,9 +56,9 @@ def _kubernetes(name: str, *programs: str, options: tuple[str, ...] = _OPTIONS) 
 
     def build(folder: Path) -> None:
         with progress.step(f"Building {', '.join(programs)} {KUBERNETES_VERSION}") as step:
-            _build(step, folder, _kubernetes_module(folder), flags, packages, options)
+            _build(step, folder, _kubernetes_module(folder), flags, packages, _QUICK_OPTIONS)
 
-    inputs = (flags, *options, *packages)
+    inputs = (flags, *_QUICK_OPTIONS, *packages)
     return Entry(name=f"{name}-{KUBERNETES_VERSION}", inputs=inputs, build=build)
 
 
