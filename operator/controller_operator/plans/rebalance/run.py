@@ -57,6 +57,8 @@ LONGEST_PAUSE_S: Final = 60.0
 """Timers do not notice when the clock is set, so the clock is read at least this often."""
 _LONGEST_PREFIX: Final = 200
 NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None, "out_of_sync": None}
+_OUTDATED: Final = frozenset({Reason.PLAN_OUTDATED, Reason.UNKNOWN_TOPIC})
+"""The reasons for which a batch waits, and its plan can never be carried out."""
 Moves = Mapping[str, PartitionReassignment]
 
 
@@ -282,7 +284,8 @@ def _follow(
         return _end_batch(resource, len(batch), arrived, view, context, around)
     resource = update_status(resource, reassignments=_note(resource, move, len(batch)))
     ready = move.status.condition(ConditionType.READY)
-    if ready is not None and ready.reason is Reason.PLAN_OUTDATED and move.metadata.deletion_timestamp is None:
+    is_waiting = not move.status.is_under_way and move.metadata.deletion_timestamp is None
+    if ready is not None and ready.reason in _OUTDATED and is_waiting:
         known = "replicas had changed when its batch was to begin"
         outdated = _make_outdated_notice(resource, "; ".join(_list_changes(resource, view)) or known)
         resource = update_status(resource, reassignment=None, **NO_PLAN)

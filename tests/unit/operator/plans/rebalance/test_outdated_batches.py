@@ -13,7 +13,7 @@ from controller_operator.plans.rebalance.run import Surroundings
 from controller_operator.reconciling.applying import make_move
 from controller_operator.resources import PartitionReassignment, RebalancePlan
 from controller_operator.resources.conditions import Reason
-from tests.unit.operator.clusters import NOW, raw, ready, reassignment, rebalance_plan
+from tests.unit.operator.clusters import NOW, raw, ready, reassignment, rebalance_plan, view
 from tests.unit.operator.plans.rebalance.test_decisions import (
     REQUIRED,
     TO_3,
@@ -86,6 +86,21 @@ class TestABatch:
         again = see(begun.resource, cluster)
         assert is_planning(again)
         assert (again.status.counts.done, again.status.counts.failed) == (0, 0)
+
+    def test_that_waits_for_a_deleted_topic_is_deleted_and_planned_again(self) -> None:
+        begun = Begun()
+        without = view(brokers=(1, 2, 3))
+        waiting = make_batch(begun.name, "Pending", Reason.UNKNOWN_TOPIC)
+        dropped = begun.write(see(begun.resource, without, moves=waiting))
+        assert dropped.steps == (CancelMove(name=begun.name, why="its plan is outdated"),)
+        (notice,) = dropped.notices
+        assert "partitions are deleted: orders-0" in notice.message
+        assert is_planning(see(begun.resource, without))
+
+    def test_that_has_begun_is_followed_to_its_end(self) -> None:
+        begun = Begun()
+        running = make_batch(begun.name, "Running", Reason.UNKNOWN_TOPIC)
+        assert see(begun.resource, moves=running).status.reassignment == begun.name
 
     def test_that_failed_as_outdated_before_anything_moved_is_planned_again(self) -> None:
         begun = Begun()
