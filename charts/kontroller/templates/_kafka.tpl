@@ -62,12 +62,15 @@
 {{- fail (printf "kafka.config may not set %s: the chart sets it" $setting) }}
 {{- end }}
 {{- end }}
+{{- /* replica.fetch.backoff.ms: a follower that asks a new leader too early asks again after this time, and producers with acks=all wait
+for it. Kafka's default is 1000. */ -}}
 {{- $defaults := dict
   "auto.create.topics.enable" "false"
   "default.replication.factor" $copies
   "min.insync.replicas" (ternary 2 1 (ge $copies 3))
   "num.partitions" 1
   "offsets.topic.replication.factor" $copies
+  "replica.fetch.backoff.ms" 100
   "transaction.state.log.replication.factor" $copies
   "transaction.state.log.min.isr" (ternary 2 1 (ge $copies 3))
   "zookeeper.connection.timeout.ms" 60000

@@ -311,6 +311,18 @@ def test_whole_numbers_of_a_values_file_are_written_as_such(tmp_path: Path) -> N
     assert (made["log.cleaner.min.cleanable.ratio"], made["a.b"]) == ("0.25", "true")
 
 
+@pytest.mark.parametrize(
+    ("options", "backoff_ms"), [((), "100"), (("--set", "kafka.config.replica\\.fetch\\.backoff\\.ms=500"), "500")]
+)
+def test_followers_soon_ask_a_new_leader_again_unless_the_values_say_otherwise(
+    tmp_path: Path, options: tuple[str, ...], backoff_ms: str
+) -> None:
+    objects = render(*SELF_CONTAINED, *options)
+    written = tmp_path / "server.properties"
+    written.write_text(find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
+    assert properties(written)["replica.fetch.backoff.ms"] == backoff_ms
+
+
 @pytest.mark.parametrize(("replicas", "copies", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (5, "3", "2")])
 def test_replication_is_as_the_number_of_brokers_allows(
     tmp_path: Path, replicas: int, copies: str, in_sync: str
