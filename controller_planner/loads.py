@@ -254,3 +254,11 @@ def _refuse_duplicates(values: NDArray[Any], describe: Callable[[int], str]) -> 
     twice = np.zeros(len(values), dtype=np.bool_)
     twice[order[1:][values[order[1:]] == values[order[:-1]]]] = True
     _refuse(twice, describe)
+
+
+def name_brokers(ids: Ints, most: int | None = None) -> str:
+    """Name brokers in their order: `broker 3`, `brokers 3, 4`. `most`: the number of ids after which come `and 7 more`."""
+    numbers = np.sort(ids).tolist()
+    noun = "broker" if len(numbers) == 1 else "brokers"
+    more = f" and {len(numbers) - most} more" if most is not None and len(numbers) > most else ""
+    return f"{noun} {', '.join(map(str, numbers[:most]))}{more}"

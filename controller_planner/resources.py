@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from controller_planner.loads import Bools, Brokers, Floats, Ints, LoadSnapshot
+from controller_planner.loads import Bools, Brokers, Floats, Ints, LoadSnapshot, name_brokers
 
 RESOURCES: Final = ("replicas", "disk", "in", "out", "leaders")
 """The columns of every load. The first `OF_A_REPLICA` are borne by each replica, the others by leaders alone."""
@@ -67,11 +67,9 @@ def describe_unknown_capacities(brokers: Brokers, bears: Bools) -> tuple[str, ..
     ):
         lacks = np.isnan(values) & bears
         if lacks.any() and not lacks[bears].all():
-            ids = np.sort(brokers.ids[lacks]).tolist()
-            more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
             sentences.append(
-                f"{name} capacity unknown for {'broker' if len(ids) == 1 else 'brokers'}"
-                f" {', '.join(map(str, ids[:_MOST_NAMED]))}{more}: they have no limit, and all brokers get equal shares"
+                f"{name} capacity unknown for {name_brokers(brokers.ids[lacks], _MOST_NAMED)}: they have no limit, and all"
+                " brokers get equal shares"
             )
         elif lacks.any() and name == "disk":
             sentences.append("disk capacities unknown: nothing keeps the plan from filling a disk")

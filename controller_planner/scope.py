@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller_planner.goals import Goals, InvalidGoals, Mode, Unsatisfiable
-from controller_planner.loads import NO_BROKER, Bools, Ints, LoadSnapshot
+from controller_planner.loads import NO_BROKER, Bools, Ints, LoadSnapshot, name_brokers
 
 _EXAMPLES = 3
 
@@ -49,8 +49,8 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
         is_unknown = np.isnan(brokers.capacity_disk_bytes)
         if (relieved & is_unknown).any():
             raise InvalidGoals(
-                "no percentage of an unknown disk capacity can be kept: give the capacity of broker"
-                f" {_list(brokers.ids[relieved & is_unknown])}, or no percentage"
+                "no percentage of an unknown disk capacity can be kept: give the capacity of"
+                f" {name_brokers(brokers.ids[relieved & is_unknown])}, or no percentage"
             )
         takes &= ~is_unknown
     receivers = takes & ~relieved
@@ -58,9 +58,10 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
         used = np.bincount(partitions.replicas[partitions.replicas >= 0], minlength=len(brokers)) > 0
         receivers = takes & (named if goals.brokers else ~used)
         if (named & ~takes).any():
+            unfit = ", ".join(map(str, np.sort(brokers.ids[named & ~takes]).tolist()))
             raise InvalidGoals(
                 "brokers cannot be filled, because they are down, take no replicas, or are in other racks than those of"
-                f" the scope: {_list(brokers.ids[named & ~takes])}"
+                f" the scope: {unfit}"
             )
         if not receivers.any():
             raise InvalidGoals("there is no broker to fill: name new brokers that are up and take replicas")
@@ -136,10 +137,6 @@ def _check_number(snapshot: LoadSnapshot, scope: Scope) -> None:
                 f"{_name(snapshot, grown)}: {int(scope.factors[grown][0])} replicas are fewer than"
                 f" min.insync.replicas {int(snapshot.partitions.min_isr[grown][0])}; lower that first"
             )
-
-
-def _list(ids: Ints) -> str:
-    return ", ".join(map(str, np.sort(ids).tolist()))
 
 
 def _name(snapshot: LoadSnapshot, which: Bools) -> str:

@@ -169,6 +169,11 @@ def test_a_full_cluster_is_relieved_as_far_as_it_can_be() -> None:
             relieve(0, below_percent=80),
             "no percentage of an unknown disk capacity can be kept: give the capacity of broker 0, or no percentage",
         ),
+        (
+            make_full(capacity_disk_bytes=[UNKNOWN, UNKNOWN, *DISKS[2:]]),
+            relieve(1, 0, below_percent=80),
+            "give the capacity of brokers 0, 1, or no percentage",
+        ),
         (make_full(size_bytes=[UNKNOWN] * 5), relieve(0), "no disk can be relieved, because no partition's size is"),
         (make_full(), relieve(9), "the cluster has no broker 9"),
     ],
