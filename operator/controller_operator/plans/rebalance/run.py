@@ -128,10 +128,7 @@ def _delete_abandoned(
     """Delete the PartitionReassignments of a dropped plan that have not begun; None if there are none.
 
     Nothing else is done before. Otherwise they could begin if their partitions get their earlier replicas back."""
-    waiting = {
-        name: move for name, move in around.moves.items() if move.ending is None and not move.status.is_under_way
-    }
-    left = [name for name, move in waiting.items() if move.metadata.deletion_timestamp is None]
+    left = [name for name, move in around.moves.items() if move.ending is None and _is_idle(move)]
     if not left:
         return None
     message = f"deleting PartitionReassignment {list_some(left)}, because its plan is outdated"
@@ -284,8 +281,7 @@ def _follow(
         return _end_batch(resource, len(batch), arrived, view, context, around)
     resource = update_status(resource, reassignments=_note(resource, move, len(batch)))
     ready = move.status.condition(ConditionType.READY)
-    is_waiting = not move.status.is_under_way and move.metadata.deletion_timestamp is None
-    if ready is not None and ready.reason in _OUTDATED and is_waiting:
+    if ready is not None and ready.reason in _OUTDATED and _is_idle(move):
         known = "replicas had changed when its batch was to begin"
         outdated = _make_outdated_notice(resource, "; ".join(_list_changes(resource, view)) or known)
         resource = update_status(resource, reassignment=None, **NO_PLAN)
@@ -306,6 +302,11 @@ def _follow(
     if done == len(batch):
         resource = update_status(resource, pace_percent=learn_pace(resource.status.pace_percent, batch, move))
     return _end_batch(resource, done, arrived, view, context, around)
+
+
+def _is_idle(move: PartitionReassignment) -> bool:
+    """Return True if nothing moves by this PartitionReassignment, and nobody is deleting it."""
+    return not move.status.is_under_way and move.metadata.deletion_timestamp is None
 
 
 def _note_strain(
