@@ -274,16 +274,21 @@ def test_controller_and_brokers_are_told_of_the_same_zookeeper() -> None:
     assert find_addresses("--set", "controller.zookeeper=zk:2181/b") == ("zk:2181/b",) * 2
 
 
-def properties(path: Path) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in path.read_text().splitlines())
+def properties(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def render_server_properties(*values: str) -> str:
+    """Return the brokers' file, without what is different on each broker."""
+    config: str = find_object(render(*SELF_CONTAINED, *values), "ConfigMap", "kontroller-kafka")["data"][
+        "server.properties"
+    ]
+    return config
 
 
 def test_a_broker_is_started_with_its_own_id_and_address(tmp_path: Path) -> None:
     values = ("--set", r"kafka.firstBrokerId=100,kafka.config.log\.retention\.ms=604800000,kafka.config.a=0.25")
-    objects = render(*SELF_CONTAINED, *values)
-    (tmp_path / "server.properties").write_text(
-        find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
-    )
+    (tmp_path / "server.properties").write_text(render_server_properties(*values))
     script = [
         part.replace("/etc/kafka/", f"{tmp_path}/").replace("/tmp/server.properties", f"{tmp_path}/made.properties")
         for part in container("kafka", *values)["command"]
@@ -291,7 +296,7 @@ def test_a_broker_is_started_with_its_own_id_and_address(tmp_path: Path) -> None
     started = run_as_pod(script, "kontroller-kafka-2", tmp_path, {"KAFKA_OPTS": "-Dof=others"})
     assert started == ["kafka-server-start.sh", f"{tmp_path}/made.properties"]
     assert (tmp_path / "arguments.kafka-opts").read_text() == "-Dsun.net.inetaddr.ttl=5 -Dof=others"
-    made = properties(tmp_path / "made.properties")
+    made = properties((tmp_path / "made.properties").read_text())
     assert made["broker.id"] == "102"
     assert made["advertised.listeners"] == f"PLAINTEXT://kontroller-kafka-2.{DOMAIN}"
     assert (made["log.retention.ms"], made["a"]) == ("604800000", "0.25")
@@ -303,10 +308,7 @@ def test_whole_numbers_of_a_values_file_are_written_as_such(tmp_path: Path) -> N
     file.write_text(
         "kafka: {config: {log.retention.ms: 604800000, log.cleaner.min.cleanable.ratio: 0.25, a.b: true}}\n"
     )
-    objects = render(*SELF_CONTAINED, "--values", str(file))
-    written = tmp_path / "server.properties"
-    written.write_text(find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
-    made = properties(written)
+    made = properties(render_server_properties("--values", str(file)))
     assert made["log.retention.ms"] == "604800000"
     assert (made["log.cleaner.min.cleanable.ratio"], made["a.b"]) == ("0.25", "true")
 
@@ -315,22 +317,14 @@ def test_whole_numbers_of_a_values_file_are_written_as_such(tmp_path: Path) -> N
     ("options", "backoff_ms"), [((), "100"), (("--set", "kafka.config.replica\\.fetch\\.backoff\\.ms=500"), "500")]
 )
 def test_followers_soon_ask_a_new_leader_again_unless_the_values_say_otherwise(
-    tmp_path: Path, options: tuple[str, ...], backoff_ms: str
+    options: tuple[str, ...], backoff_ms: str
 ) -> None:
-    objects = render(*SELF_CONTAINED, *options)
-    written = tmp_path / "server.properties"
-    written.write_text(find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
-    assert properties(written)["replica.fetch.backoff.ms"] == backoff_ms
+    assert properties(render_server_properties(*options))["replica.fetch.backoff.ms"] == backoff_ms
 
 
 @pytest.mark.parametrize(("replicas", "copies", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (5, "3", "2")])
-def test_replication_is_as_the_number_of_brokers_allows(
-    tmp_path: Path, replicas: int, copies: str, in_sync: str
-) -> None:
-    objects = render(*SELF_CONTAINED, "--set", f"kafka.replicas={replicas}")
-    written = tmp_path / "server.properties"
-    written.write_text(find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
-    made = properties(written)
+def test_replication_is_as_the_number_of_brokers_allows(replicas: int, copies: str, in_sync: str) -> None:
+    made = properties(render_server_properties("--set", f"kafka.replicas={replicas}"))
     assert made["default.replication.factor"] == made["offsets.topic.replication.factor"] == copies
     assert made["min.insync.replicas"] == made["transaction.state.log.min.isr"] == in_sync
 
