@@ -1,10 +1,12 @@
-"""Wording of lists and counts in messages: short lists, complete counts."""
+"""Wording of lists, counts and times in messages: short lists, complete counts."""
 
 from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 MOST_NAMED: Final = 5
 """The default number of things that a line of text names. It counts all of them."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def list_some(things: Iterable[object], most: int = MOST_NAMED) -> str:
@@ -32,3 +34,11 @@ def shorten(text: str, limit: int) -> str:
 def format_count(count: int, noun: str) -> str:
     """Count things: `1 partition`, `2 partitions`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def format_utc(time_us: int) -> str:
+    """Return a time in microseconds since 1970, also one that no calendar has: a clock can show any time."""
+    try:
+        return f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S} UTC"
+    except OverflowError:
+        return f"{time_us} µs after 1970"

@@ -8,7 +8,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -18,6 +17,7 @@ from controller_core.journal.changes import Kind
 from controller_core.journal.fold import Image, fold
 from controller_core.journal.reader import Entry, Record, read
 from controller_core.journal.segments import SUFFIX
+from controller_core.model.wording import format_utc
 from kontroller.history.topic_changes import say_values
 from kontroller.history.transforms.continuity.clock_runs import Run, place_runs
 
@@ -25,8 +25,6 @@ _BACK_US: Final = 60_000_000
 _ALIVE_INTERVALS: Final = 6
 _ALIVE_INTERVAL_MS: Final = 10_000
 """As in `continuity.breaks` and `continuity.neighbours`, which need Spark."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Thing = Mapping[str, Any]
 Things = dict[str, Thing]
@@ -53,13 +51,13 @@ class Past:
     @property
     def why_unknown(self) -> str:
         if self.from_us is None:
-            begin = "" if self.until_us is None else f", they begin at {_format(self.until_us)}"
+            begin = "" if self.until_us is None else f", they begin at {format_utc(self.until_us)}"
             return f"these journals have no earlier record{begin}"
         if self.things is None:
-            return f"no snapshot, or records are missing, before {_format(self.from_us)}"
+            return f"no snapshot, or records are missing, before {format_utc(self.from_us)}"
         if self.until_us is None:
-            return f"the journals end at {_format(self.from_us)}"
-        return f"nothing was recorded from {_format(self.from_us)} to {_format(self.until_us)}"
+            return f"the journals end at {format_utc(self.from_us)}"
+        return f"nothing was recorded from {format_utc(self.from_us)} to {format_utc(self.until_us)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +124,6 @@ def list_things(image: Image, topics: Collection[str] = ()) -> Things:
 def say_thing(thing: Thing | None) -> str:
     """Return a thing in one line; `-` if it does not exist."""
     return "-" if thing is None else say_values(thing)
-
-
-def _format(time_us: int) -> str:
-    try:
-        return f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S} UTC"
-    except OverflowError:
-        return f"{time_us} µs after 1970"
 
 
 def _is_sign_of_life(entry: Entry) -> bool:

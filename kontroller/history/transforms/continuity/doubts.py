@@ -5,14 +5,13 @@ They concern the few records at which a history breaks, and those that are a lit
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
-from controller_core.model.wording import format_count
+from controller_core.model.wording import format_count, format_utc
 from kontroller.history.schemas import FINDINGS, LONG, TEXT, columns
 from kontroller.history.transforms.continuity.breaks import BACK, BREAK, END, MARKS, SILENCE, Mark, runs, sort_marks
 from kontroller.history.transforms.continuity.clock_runs import Place, place_runs
@@ -20,7 +19,6 @@ from kontroller.history.transforms.in_groups import apply_to_groups
 from kontroller.history.transforms.lines import LOGS
 
 _DAY_US: Final = 86_400_000_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FOUND: Final = columns(
     cluster_id=TEXT, problem=TEXT, source=TEXT, controller_epoch=LONG, seq=LONG, time_us=LONG, count=LONG, detail=TEXT
 )
@@ -89,7 +87,7 @@ def _doubt_clocks(mark: Mark, places: Sequence[Place]) -> Iterator[Doubt]:
         yield Doubt(problem="clock_went_back", at=mark, count=1, detail=detail)
     is_silence = mark.step == SILENCE and mark.origin != LOGS
     if is_silence and (not mark.forgets or passed_us > _DAY_US):
-        since = f"no record since {_utc(mark.time_us_before)}, for {_seconds(passed_us)}: that time is unknown"
+        since = f"no record since {format_utc(mark.time_us_before)}, for {_seconds(passed_us)}: that time is unknown"
         why = "was the writer frozen or stopped, its clock set, or is a journal missing?"
         yield Doubt(problem="silence", at=mark, count=1, detail=f"{since}; {why}")
 
@@ -99,7 +97,7 @@ def _doubt_run(marks: Sequence[Mark]) -> Doubt:
     first = marks[0]
     records = sum(1 + (after.seq_before or 0) - mark.seq for mark, after in pairwise(marks))
     detail = (
-        f"the timestamps of controller {first.controller_id} from {_utc(first.time_us)} on contradict the records "
+        f"the timestamps of controller {first.controller_id} from {format_utc(first.time_us)} on contradict the records "
         "before and after: check the clock of its machine. These records keep their order, and have no time"
     )
     return Doubt(problem="clock_not_believed", at=first, count=records, detail=detail)
@@ -107,13 +105,6 @@ def _doubt_run(marks: Sequence[Mark]) -> Doubt:
 
 def _seconds(time_us: int) -> str:
     return f"{format_count(round(time_us / 1e6), 'second')}" if time_us >= 1_000_000 else f"{time_us / 1000:g} ms"
-
-
-def _utc(time_us: int) -> str:
-    try:
-        return f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S} UTC"
-    except OverflowError:
-        return f"{time_us} µs after 1970"
 
 
 def _doubt_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
