@@ -54,7 +54,7 @@ def _kind(kind: str, crd: Mapping[str, Any], examples: list[tuple[Path, str, str
         [
             f"## {kind}\n",
             f"{schema['description']}\n",
-            f"`kubectl get {names['plural']}`, in short `{names['shortNames'][0]}`, shows them.\n",
+            f"List them with `kubectl get {names['plural']}`, or the short name `{names['shortNames'][0]}`.\n",
             *_render_examples(kind, examples),
             f"### The life of a {kind}\n",
             diagram(kind, tuple(phases)),
