@@ -81,6 +81,9 @@ class TopicSink:
                 "client.id": "kontroller-journal",
                 "acks": "all",
                 "enable.idempotence": True,
+                # A broker takes any first sequence number of a new producer. If it has refused the batch before, such as
+                # while it became the leader, librdkafka counts that one as delivered, too.
+                "max.in.flight.requests.per.connection": 1,
                 "message.timeout.ms": self._delivery_timeout_ms,
                 "queue.buffering.max.kbytes": _QUEUE_KIB,
                 "compression.type": "lz4",

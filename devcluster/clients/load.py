@@ -86,6 +86,9 @@ class AckedProducer:
         self._settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap_servers,
             "enable.idempotence": True,
+            # With more, librdkafka counts a refused first batch as delivered if the broker takes the second one, and a
+            # broker takes any first sequence number of a new producer.
+            "max.in.flight.requests.per.connection": 1,
             "message.timeout.ms": delivery_timeout_ms,
             "partitioner": "random",
             "sticky.partitioning.linger.ms": 0,
