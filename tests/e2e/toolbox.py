@@ -188,9 +188,9 @@ class Load:
             for event in self._list_events("producer_send_success")
         ]
 
-    def count_errors(self) -> int:
-        """Return the number of messages that the producer gave up so far."""
-        return len(self._list_events("producer_send_error"))
+    def list_errors(self) -> list[str]:
+        """Return why the producer gave messages up so far, one reason for each."""
+        return [f"{event['exception']}: {event['message']}" for event in self._list_events("producer_send_error")]
 
     def list_timeouts(self) -> list[str]:
         """Return what the producer logged about brokers that did not accept its connections in time: at an address that
