@@ -8,13 +8,14 @@ also change after the batch is created, because of other moves that it waits for
 before another plan is made.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from controller_core.model.ids import TopicPartition
+from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan, remind
@@ -44,6 +45,7 @@ from controller_operator.resources.reassignment import PartitionReassignment, Re
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_MOVES,
     MAX_SHOWN_REASSIGNMENTS,
+    BrokerOutOfSync,
     OwnedReassignment,
     PlanCounts,
     PlannedMove,
@@ -51,12 +53,13 @@ from controller_operator.resources.rebalancing.rebalance_plan import (
     RebalancePlan,
     RebalancePlanStatus,
 )
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_planner.goals import Mode
 
 LONGEST_PAUSE_S: Final = 60.0
 """Timers do not notice when the clock is set, so the clock is read at least this often."""
 _LONGEST_PREFIX: Final = 200
-NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None, "out_of_sync": None}
+NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None, "out_of_sync_brokers": None}
 _OUTDATED: Final = frozenset({Reason.PLAN_OUTDATED, Reason.UNKNOWN_TOPIC})
 """The reasons for which a batch waits, and its plan can never be carried out."""
 Moves = Mapping[str, PartitionReassignment]
@@ -211,8 +214,12 @@ def _begin(resource: RebalancePlan, view: Snapshot, context: Context) -> Plan[Re
     if held := _hold(resource, context):
         return held
     name = _name(resource)
-    others = count_out_of_sync(view, _list_partitions(resource)) if spec.throttle is not None else None
-    begun = update_status(resource, reassignment=name, start_time=status.start_time or context.now, out_of_sync=others)
+    others = (
+        _list_out_of_sync(count_out_of_sync(view, _list_partitions(resource))) if spec.throttle is not None else None
+    )
+    begun = update_status(
+        resource, reassignment=name, start_time=status.start_time or context.now, out_of_sync_brokers=others
+    )
     return _start(begun, name, context)
 
 
@@ -313,13 +320,22 @@ def _note_strain(
     resource: RebalancePlan, name: str, view: Snapshot, around: Surroundings
 ) -> tuple[RebalancePlan, tuple[Notice, ...]]:
     """Slow the next batch down at the first sign that the running one disturbs the cluster, and say so."""
-    before, move, moving = resource.status.out_of_sync, around.moves.get(name), _list_partitions(resource)
-    if before is None or move is None:
+    rows, move = resource.status.out_of_sync_brokers, around.moves.get(name)
+    if rows is None or move is None:
         return resource, ()
+    now = count_out_of_sync(view, _list_partitions(resource))
     if move.status.start_time is None:
-        return update_status(resource, out_of_sync=count_out_of_sync(view, moving)), ()
-    why = explain_strain(before, move, view, moving, around.brokers)
-    return _adapt(resource, name, why, is_strained=True) if why else (resource, ())
+        return update_status(resource, out_of_sync_brokers=_list_out_of_sync(now)), ()
+    before = Counter({row.id: row.replicas for row in rows})
+    if why := explain_strain(before, now, move, view, around.brokers):
+        return _adapt(resource, name, why, is_strained=True)
+    return update_status(resource, out_of_sync_brokers=_list_out_of_sync(before & now)), ()
+
+
+def _list_out_of_sync(counts: Counter[BrokerId]) -> tuple[BrokerOutOfSync, ...]:
+    """Return the counts as the status holds them. Brokers that are cut off count as new ones."""
+    most = sorted(counts.most_common(MAX_STATUS_ENTRIES))
+    return tuple(BrokerOutOfSync(id=broker, replicas=count) for broker, count in most)
 
 
 def _adapt(
@@ -328,7 +344,7 @@ def _adapt(
     """Set the throttle of the next batch. A batch changes it once."""
     before = resource.status.throttle_percent
     percent = adapt_percent(before, is_strained=is_strained)
-    resource = update_status(resource, throttle_percent=percent, out_of_sync=None)
+    resource = update_status(resource, throttle_percent=percent, out_of_sync_brokers=None)
     rate = find_rate(resource.spec.throttle, percent)
     if rate is None or (percent == before and not is_strained):
         return resource, ()
@@ -371,7 +387,7 @@ def _end_batch(
         "failed": counts.failed + failed,
         "bytes_copied": counts.bytes_copied + sum(each.bytes or 0 for each in (arrived if failed else batch)),
     }
-    name, is_calm = status.reassignment or "", status.out_of_sync is not None
+    name, is_calm = status.reassignment or "", status.out_of_sync_brokers is not None
     why = "it disturbed no other partitions"
     resource, notices = _adapt(resource, name, why, is_strained=False if is_calm else None)
     resource = update_status(resource, reassignment=None, counts=counts.model_copy(update=update))
@@ -397,7 +413,7 @@ def _complete(resource: RebalancePlan, how: str, context: Context) -> Plan[Rebal
 
 
 def _end(resource: RebalancePlan, phase: PlanPhase, verdict: Verdict, context: Context) -> Plan[RebalancePlanStatus]:
-    resource = update_status(resource, reassignment=None, completion_time=context.now, out_of_sync=None)
+    resource = update_status(resource, reassignment=None, completion_time=context.now, out_of_sync_brokers=None)
     notice = Notice(reason=f"Plan{phase}", message=verdict.message, is_warning=phase is not PlanPhase.COMPLETED)
     return replace(show(resource, phase, verdict, context), notices=(notice,))
 

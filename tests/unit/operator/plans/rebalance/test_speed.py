@@ -78,12 +78,9 @@ def test_the_throttle_is_a_part_of_that_of_the_spec(limit: int | None, percent: 
 
 
 class TestReplicasOutOfSync:
-    def test_are_counted_on_live_brokers(self) -> None:
-        assert count_out_of_sync(make_view([1, 2, 3], [1, 2], [2]), ()) == 3
-        assert count_out_of_sync(make_view([1, 2], [2], brokers=(1, 2)), ()) == 1
-
-    def test_do_not_count_on_brokers_that_were_started_since(self) -> None:
-        assert count_out_of_sync(make_view([1], [2]), (), {BrokerId(3)}) == 2
+    def test_are_counted_for_each_live_broker(self) -> None:
+        assert count_out_of_sync(make_view([1, 2, 3], [1, 2], [2]), ()) == {1: 1, 3: 2}
+        assert count_out_of_sync(make_view([1, 2], [2], brokers=(1, 2)), ()) == {1: 1}
 
     @pytest.mark.parametrize(
         "cluster",
@@ -96,11 +93,11 @@ class TestReplicasOutOfSync:
         ids=["moving", "without a leader", "never led", "being deleted"],
     )
     def test_do_not_count_in_partitions_that_say_nothing_about_the_speed(self, cluster: Snapshot) -> None:
-        assert count_out_of_sync(cluster, ()) == 0
+        assert not count_out_of_sync(cluster, ())
 
     def test_do_not_count_in_the_partitions_of_the_plan(self) -> None:
         moving = {TopicPartition(TopicName("logs"), PartitionId(0))}
-        assert count_out_of_sync(make_view([1], [1, 2]), moving) == 1
+        assert count_out_of_sync(make_view([1], [1, 2]), moving) == {3: 1}
 
 
 class Throttled:
@@ -176,6 +173,19 @@ class TestTheNextBatch:
         batch.follow(CALM, reason=reason)
         assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
 
+    def test_has_half_of_it_if_some_replicas_got_out_of_sync_while_those_of_another_broker_came_back(self) -> None:
+        batch = Throttled()
+        batch.follow(make_view([1, 3], [1, 2, 3]))
+        assert "because 1 replica of other partitions" in batch.plan.notices[0].message
+        assert batch.resource.status.throttle_percent == 50
+
+    def test_has_half_of_it_if_replicas_came_back_and_got_out_of_sync_again(self) -> None:
+        batch = Throttled()
+        batch.follow(make_view([1, 2, 3], [1, 2, 3]))
+        assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
+        batch.follow(CALM)
+        assert (batch.events, batch.resource.status.throttle_percent) == (["BatchesSlower"], 50)
+
     def test_is_not_slowed_down_by_brokers_that_are_down(self) -> None:
         batch = Throttled()
         batch.follow(make_view([1, 2], [1, 2], brokers=(1, 2)))
@@ -211,7 +221,11 @@ class TestTheNextBatch:
         batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
         batch.name = start(batch.plan).name
         plan = batch.follow(make_view([1, 2, 3], [1], replicas=([3, 2], [2, 3])), "Completed")
-        assert (plan.status.phase, plan.status.throttle_percent, plan.status.out_of_sync) == ("Completed", None, None)
+        assert (plan.status.phase, plan.status.throttle_percent, plan.status.out_of_sync_brokers) == (
+            "Completed",
+            None,
+            None,
+        )
 
     def test_says_that_it_is_faster_again(self) -> None:
         batch = Throttled()
@@ -223,7 +237,7 @@ class TestTheNextBatch:
 
     def test_keeps_its_throttle_if_nothing_is_known_of_the_last_one(self) -> None:
         batch = Throttled()
-        unknown = batch.resource.status.model_copy(update={"throttle_percent": 50, "out_of_sync": None})
+        unknown = batch.resource.status.model_copy(update={"throttle_percent": 50, "out_of_sync_brokers": None})
         batch.resource = batch.resource.model_copy(update={"status": unknown})
         batch.follow(LOST)
         batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
@@ -248,4 +262,4 @@ class TestTheNextBatch:
         batch.follow(LOST)
         batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
         status = batch.resource.status
-        assert (batch.rate, batch.events, status.throttle_percent, status.out_of_sync) == (None, [], None, None)
+        assert (batch.rate, batch.events, status.throttle_percent, status.out_of_sync_brokers) == (None, [], None, None)
