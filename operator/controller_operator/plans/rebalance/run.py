@@ -19,7 +19,16 @@ from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan, remind
-from controller_operator.plans.outcome import CancelMove, Context, Notice, Plan, StartMove, Verdict, conditions
+from controller_operator.plans.outcome import (
+    CancelMove,
+    Context,
+    LimitMove,
+    Notice,
+    Plan,
+    StartMove,
+    Verdict,
+    conditions,
+)
 from controller_operator.plans.rebalance.duration import (
     compare_durations,
     describe_expected,
@@ -93,8 +102,11 @@ def plan_run(
 ) -> Plan[RebalancePlanStatus]:
     """Return the decision about a run that has not ended."""
     if (name := resource.status.reassignment) is not None:
-        resource, notices = _note_strain(resource, name, view, around)
-        return _add_notices(_follow(resource, name, view, context, around), notices)
+        noted, notices = _note_strain(resource, name, view, around)
+        if notices and (limit := _find_limit(noted, around.moves[name])):
+            # The strain is noted after the batch is slower, so an operator that dies in between does both again.
+            return Plan(status=resource.status, steps=(limit,))
+        return _add_notices(_follow(noted, name, view, context, around), notices)
     return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
 
 
@@ -306,7 +318,7 @@ def _follow(
         return _end(resource, PlanPhase.CANCELLED, Verdict.make_cancelled(why), context)
     if not done:
         return _end(resource, PlanPhase.FAILED, Verdict.make_failed(Reason.PARTITIONS_FAILED, why), context)
-    if done == len(batch):
+    if done == len(batch) and resource.status.out_of_sync_brokers is not None:
         resource = update_status(resource, pace_percent=learn_pace(resource.status.pace_percent, batch, move))
     return _end_batch(resource, done, arrived, view, context, around)
 
@@ -319,7 +331,7 @@ def _is_idle(move: PartitionReassignment) -> bool:
 def _note_strain(
     resource: RebalancePlan, name: str, view: Snapshot, around: Surroundings
 ) -> tuple[RebalancePlan, tuple[Notice, ...]]:
-    """Slow the next batch down at the first sign that the running one disturbs the cluster, and say so."""
+    """Set the lower throttle at the first sign that the running batch disturbs the cluster, and say so."""
     rows, move = resource.status.out_of_sync_brokers, around.moves.get(name)
     if rows is None or move is None:
         return resource, ()
@@ -332,6 +344,14 @@ def _note_strain(
     return update_status(resource, out_of_sync_brokers=_list_out_of_sync(before & now)), ()
 
 
+def _find_limit(resource: RebalancePlan, move: PartitionReassignment) -> LimitMove | None:
+    """Return the step that slows a running batch down to the present throttle; None if it is not faster."""
+    rate, throttle = find_rate(resource.spec.throttle, resource.status.throttle_percent), move.spec.throttle
+    if rate is None or move.ending is not None or (throttle is not None and throttle.bytes_per_second <= rate):
+        return None
+    return LimitMove(name=move.metadata.name, bytes_per_second=rate)
+
+
 def _list_out_of_sync(counts: Counter[BrokerId]) -> tuple[BrokerOutOfSync, ...]:
     """Return the counts as the status holds them. Brokers that are cut off count as new ones."""
     most = sorted(counts.most_common(MAX_STATUS_ENTRIES))
@@ -341,14 +361,16 @@ def _list_out_of_sync(counts: Counter[BrokerId]) -> tuple[BrokerOutOfSync, ...]:
 def _adapt(
     resource: RebalancePlan, name: str, why: str, *, is_strained: bool | None
 ) -> tuple[RebalancePlan, tuple[Notice, ...]]:
-    """Set the throttle of the next batch. A batch changes it once."""
+    """Set the part of the spec's throttle that holds from now on. A batch changes it once."""
     before = resource.status.throttle_percent
     percent = adapt_percent(before, is_strained=is_strained)
     resource = update_status(resource, throttle_percent=percent, out_of_sync_brokers=None)
     rate = find_rate(resource.spec.throttle, percent)
     if rate is None or (percent == before and not is_strained):
         return resource, ()
-    message = f"the throttle of the batch after PartitionReassignment {name} is {rate} bytes a second, because {why}"
+    running = f"PartitionReassignment {name}"
+    whose = f"{running} and of the batch after it" if is_strained else f"the batch after {running}"
+    message = f"the throttle of {whose} is at most {rate} bytes a second, because {why}"
     reason = "BatchesSlower" if is_strained else "BatchesFaster"
     return resource, (Notice(reason=reason, message=message, is_warning=bool(is_strained)),)
 

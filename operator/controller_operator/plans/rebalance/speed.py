@@ -1,11 +1,11 @@
-"""The throttle of the next batch: a part of that of the spec, which adapts to the last batch.
+"""The throttle of the batches: a part of that of the spec, which adapts to the last batch.
 
 A batch that disturbs the cluster makes followers of other partitions fall behind, so their leaders remove them from the
-ISR. The next batch is then slower; after a calm one it is faster again. The status holds the present part, and for each
-broker the fewest such replicas in any look since the batch began, so a restarted operator goes on. A broker that
-recovers from something else hides no other one, and its own replicas count again once they are back. Replicas on brokers
-that are down, or were started after the batch, say nothing about the batch. Copies that are no faster than producers
-write are no sign either, because a lower throttle makes them worse.
+ISR. This batch and the next one are then slower; after a calm one the next is faster again. The status holds the
+present part, and for each broker the fewest such replicas in any look since the batch began, so a restarted operator
+goes on. A broker that recovers from something else hides no other one, and its own replicas count again once they are
+back. Replicas on brokers that are down, or were started after the batch, say nothing about the batch. Copies that are
+no faster than producers write are no sign either, because a lower throttle makes them worse.
 """
 
 from collections import Counter
@@ -65,7 +65,7 @@ def explain_strain(
     view: Snapshot,
     brokers: Sequence[BrokerStatus],
 ) -> str | None:
-    """Return why the batch after this one is to be slower; None if there is no reason.
+    """Return why this batch and the next one are to be slower; None if there is no reason.
 
     `before` and `now`: the replicas out of sync since the batch began, and in this look; `brokers`: those in the
     KafkaCluster's status."""

@@ -458,9 +458,9 @@ class RebalancePlanStatus(Status):
     expectations; with windows it is not measured."""
 
     throttle_percent: int | None = None
-    """Throttle of the next batch as a percentage of spec.throttle; absent: 100. It is halved, to 25 at least, if a batch
-    is stuck, or if replicas of other partitions on live brokers get out of sync while it runs. After any other batch it
-    doubles."""
+    """Throttle of the batches as a percentage of spec.throttle; absent: 100. It is halved, to 25 at least, if a batch is
+    stuck, or if replicas of other partitions on live brokers get out of sync while it runs. That batch gets the lower
+    throttle, too. After any other batch it doubles."""
 
     out_of_sync_brokers: (
         Annotated[tuple[BrokerOutOfSync, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=key_by("id"))]
