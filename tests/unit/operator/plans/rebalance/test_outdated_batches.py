@@ -13,7 +13,8 @@ from controller_operator.plans.rebalance.run import Surroundings
 from controller_operator.reconciling.applying import make_move
 from controller_operator.resources import PartitionReassignment, RebalancePlan
 from controller_operator.resources.conditions import Reason
-from tests.unit.operator.clusters import NOW, raw, ready, reassignment, rebalance_plan, view
+from controller_operator.resources.schema import MAX_REPLICAS
+from tests.unit.operator.clusters import NOW, healthy, raw, ready, reassignment, rebalance_plan, view
 from tests.unit.operator.plans.rebalance.test_decisions import (
     REQUIRED,
     TO_3,
@@ -73,6 +74,16 @@ class TestABatch:
         assert made["spec"]["partitions"] == [
             {"topic": "orders", "partition": 0, "replicas": [3, 2], "expectedReplicas": [1, 2]}
         ]
+
+    def test_may_leave_fewer_replicas_of_a_partition_with_more_than_an_object_can_ask_for(self) -> None:
+        before, after = range(1, MAX_REPLICAS + 6), (1, 2, 3)
+        planned = make_planned([(0, before, after, 0)])
+        step = start(answer(rebalance_plan(), planned, view(healthy(before), brokers=before)))
+        made = make_move(
+            StoredObject(raw("RebalancePlan", {"mode": "replicationFactor", "replicationFactor": 3})), step
+        )
+        (target,) = PartitionReassignment.model_validate(made | {"metadata": {"name": "a", "namespace": "b"}}).targets
+        assert (target.expected_replicas, target.replicas) == (tuple(before), after)
 
     @pytest.mark.parametrize("cluster", [CHANGED, make_view()], ids=["changed", "changed back"])
     def test_that_is_refused_is_deleted_and_then_another_plan_is_made(self, cluster: Any) -> None:
