@@ -14,13 +14,14 @@ from controller_operator.reconciling.applying import make_move
 from controller_operator.resources import PartitionReassignment, RebalancePlan
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.schema import MAX_REPLICAS
-from tests.unit.operator.clusters import NOW, healthy, raw, ready, reassignment, rebalance_plan, view
+from tests.unit.operator.clusters import NOW, healthy, raw, ready, rebalance_plan, view
 from tests.unit.operator.plans.rebalance.test_decisions import (
     REQUIRED,
     TO_3,
     TWO_BATCHES,
     answer,
     later,
+    make_owned,
     make_planned,
     make_view,
     see,
@@ -33,16 +34,8 @@ REFUSED = Reason.PLAN_OUTDATED
 
 def make_batch(name: str, phase: str, reason: str = REFUSED, **metadata: Any) -> dict[str, PartitionReassignment]:
     """Return the PartitionReassignment of a batch, of which nothing has moved."""
-    said = {
-        "type": "Ready",
-        "status": "False",
-        "reason": reason,
-        "message": "orders-0 has replicas [1,3] and not [1,2] as when its move was planned",
-        "observedGeneration": 1,
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    status = {"phase": phase, "conditions": [said], "counts": {"total": 2, "done": 0}}
-    return {name: reassignment({0: [3, 2]}, name=name, status=status, **metadata)}
+    message = "orders-0 has replicas [1,3] and not [1,2] as when its move was planned"
+    return make_owned(name, phase, 0, 2, says=(reason, message), **metadata)
 
 
 class Begun:

@@ -14,11 +14,12 @@ from controller_operator.plans.rebalance.speed import adapt_percent, count_out_o
 from controller_operator.resources import PartitionReassignment, RebalancePlan
 from controller_operator.resources.cluster import BrokerState, BrokerStatus
 from controller_operator.resources.reassignment import ReassignmentThrottle
-from tests.unit.operator.clusters import NOW, assign, healthy, lead, reassignment, rebalance_plan, topic, view
+from tests.unit.operator.clusters import NOW, assign, healthy, lead, rebalance_plan, topic, view
 from tests.unit.operator.plans.rebalance.test_decisions import (
     TWO_BATCHES,
     answer,
     later,
+    make_owned,
     make_planned,
     see,
     start,
@@ -134,20 +135,11 @@ class Throttled:
     def make_batch(
         self, phase: str, reason: str = "Progressing", begun: bool = True
     ) -> dict[str, PartitionReassignment]:
-        said = {
-            "type": "Ready",
-            "status": "False",
-            "reason": reason,
-            "message": "orders-0 is not copied",
-            "observedGeneration": 1,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-        done = 1 if phase == "Completed" else 0
-        status = {"phase": phase, "conditions": [said], "counts": {"total": 1, "done": done}}
-        status |= {"startTime": BEGAN.isoformat()} if begun else {}
+        status = {"startTime": BEGAN.isoformat()} if begun else {}
         status |= {"completionTime": NOW.isoformat()} if phase == "Completed" else {}
         throttle = None if self.limit is None else {"bytesPerSecond": self.limit}
-        return {self.name: reassignment({0: [3, 2]}, {"throttle": throttle}, name=self.name, status=status)}
+        done, says = int(phase == "Completed"), (reason, "orders-0 is not copied")
+        return make_owned(self.name, phase, done, 1, says=says, spec={"throttle": throttle}, status=status)
 
     @property
     def rate(self) -> int | None:
