@@ -21,6 +21,11 @@ def name_all(noun: str, things: Collection[object]) -> str:
     return f"{noun if len(things) == 1 else f'{noun}s'} {list_some(things)}"
 
 
+def name_subject(noun: str, things: Collection[object]) -> str:
+    """Name things with their verb: `broker 3 is`, `brokers 3, 4 are`."""
+    return f"{name_all(noun, things)} {'is' if len(things) == 1 else 'are'}"
+
+
 def explain_controller_as_replica(controller: object) -> str:
     """Explain why no replica can be placed on the controller, which looks like a broker to clients."""
     return f"{controller} is the controller, which holds no replicas: name a broker"

@@ -13,7 +13,7 @@ from controller_core.controller.znodes.reassignment_znode import Targets, read_r
 from controller_core.controller.znodes.topic_znodes import read_topics
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.reassignment import begin_reassignment
-from controller_core.model.wording import explain_controller_as_replica, list_some
+from controller_core.model.wording import explain_controller_as_replica, list_some, name_subject
 
 log = structlog.get_logger()
 
@@ -110,5 +110,5 @@ def _why_not(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...
     if term.identity.id in missing:
         return explain_controller_as_replica(term.identity.id)
     if missing:
-        return f"brokers {missing} are not live: start them, or name live ones"
+        return f"{name_subject('broker', missing)} not live: start every broker first, or name live ones"
     return explain_message_loss(term, partition, target)

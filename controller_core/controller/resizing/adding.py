@@ -24,7 +24,7 @@ from controller_core.controller.znodes.topic_znodes import TopicZnode, find_know
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.partition_numbers import refuse_additions
-from controller_core.model.wording import list_some
+from controller_core.model.wording import list_some, name_subject
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 
@@ -82,7 +82,8 @@ def _why_not(
     for number, assignment in asked.items():
         unknown = [broker for broker in assignment.replicas if broker not in state.brokers]
         if unknown and number not in present:
-            refused[number] = f"brokers {unknown} are not registered: start them, or name others"
+            said = f"{name_subject('broker', unknown)} not registered: start every broker first, or name others"
+            refused[number] = said
     new = [number for number in asked if number not in refused and present.get(number) != asked[number]]
     return refused | refuse_additions(present, new)
 

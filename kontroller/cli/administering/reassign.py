@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from controller_core.model.wording import name_all
+from controller_core.model.wording import name_subject
 from kontroller.cli.administering.connection import EXIT_NOT_YET, Allowance, Cluster, read_text
 from kontroller.cli.administering.output import Format, Output, say, show
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
@@ -434,8 +434,7 @@ def _name_moving(moving: "Iterable[TopicPartition]") -> str:
 
 
 def _name_brokers(brokers: "Iterable[int]") -> str:
-    named = sorted(brokers)
-    return f"{name_all('broker', named)} {'is' if len(named) == 1 else 'are'}"
+    return name_subject("broker", sorted(brokers))
 
 
 def _join(trouble: str | None, stay: ThrottlesStay | None) -> str | None:

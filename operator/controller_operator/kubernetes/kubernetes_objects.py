@@ -46,6 +46,10 @@ class KubernetesObjects:
         body = {"metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]}, "status": patch}
         return await self._merge(f"{_path_of(key_of(raw))}/status", body)
 
+    async def patch_known_spec(self, raw: Raw, patch: Raw) -> Raw:
+        body = {"metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]}, "spec": patch}
+        return await self._merge(_path_of(key_of(raw)), body)
+
     async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
         metadata = {"resourceVersion": raw["metadata"]["resourceVersion"], "finalizers": finalizers}
         return await self._merge(_path_of(key_of(raw)), {"metadata": metadata})

@@ -1,7 +1,7 @@
 """The Kubernetes seam: the operator's requests to the API server, and their errors.
 
-Statuses are written as merge patches of the differences, and finalizers as a whole. Both are conditional on the version
-of the object that the decision is based on. The implementation is `kubernetes_objects`.
+Statuses and specs are written as merge patches of the differences, and finalizers as a whole. All are conditional on the
+version of the object that the decision is based on. The implementation is `kubernetes_objects`.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -77,6 +77,10 @@ class ObjectApi(Protocol):
 
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         """Apply a merge patch to the status of the known version of an object. Return the new object."""
+        ...
+
+    async def patch_known_spec(self, raw: Raw, patch: Raw) -> Raw:
+        """Apply a merge patch to the spec of the known version of an object. Return the new object."""
         ...
 
     async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:

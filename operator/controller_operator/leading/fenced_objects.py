@@ -39,6 +39,10 @@ class FencedObjects:
         self._leadership.require()
         return await self._api.patch_status(raw, patch)
 
+    async def patch_known_spec(self, raw: Raw, patch: Raw) -> Raw:
+        self._leadership.require()
+        return await self._api.patch_known_spec(raw, patch)
+
     async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
         self._leadership.require()
         return await self._api.set_finalizers(raw, finalizers)

@@ -23,7 +23,7 @@ from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.kafka.requests.placements import PlaceReplicas, ReturnReplicas
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
-from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, Plan, StartMove, Step
+from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, LimitMove, Plan, StartMove, Step
 from controller_operator.resources.common import MAX_NEXT_STEPS, PAUSE_ANNOTATION, Resource, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
@@ -114,7 +114,7 @@ def _describe_step(step: Step) -> str:
             return (
                 f"{_WITH_PARTITIONS[type(step)]} {format_count(len(partitions), 'partition')}: {list_some(partitions)}"
             )
-        case SetThrottle(bytes_per_second=rate):
+        case SetThrottle(bytes_per_second=rate) | LimitMove(bytes_per_second=rate):
             return f"limit the move to {rate} bytes a second at each broker"
         case RemoveThrottle():
             return "remove the limit of the move"

@@ -77,7 +77,15 @@ class CancelMove:
     why: str = "the spec now asks for other replicas"
 
 
-MoveStep = StartMove | ForgetMove | CancelMove
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitMove:
+    """Sets the throttle of an owned PartitionReassignment that runs."""
+
+    name: str
+    bytes_per_second: int
+
+
+MoveStep = StartMove | ForgetMove | CancelMove | LimitMove
 """A step on objects in Kubernetes."""
 Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic | PlacementStep | MoveStep
 """A step on the Kafka cluster, or on objects in Kubernetes."""

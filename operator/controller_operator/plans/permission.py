@@ -28,7 +28,7 @@ from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
 from controller_operator.plans.consent.budget import Allowance
-from controller_operator.plans.outcome import CancelMove, ForgetMove, StartMove, Step, Verdict
+from controller_operator.plans.outcome import CancelMove, ForgetMove, LimitMove, StartMove, Step, Verdict
 from controller_operator.resources import (
     FeatureSet,
     KafkaCluster,
@@ -124,7 +124,7 @@ def find_reach_of_step(step: Step) -> Reach:
             return {each.topic for each, _ in step.partitions}
         case SetThrottle():
             return {each.topic for each in step.moves}
-        case ForgetMove() | CancelMove() | RemoveThrottle():
+        case ForgetMove() | CancelMove() | LimitMove() | RemoveThrottle():
             return ()
         case UpdateFeatures():
             return WholeCluster("features are the whole cluster's")

@@ -30,6 +30,7 @@ from controller_operator.plans.outcome import (
     CancelMove,
     FinalizerWish,
     ForgetMove,
+    LimitMove,
     MoveStep,
     Notice,
     Plan,
@@ -205,6 +206,8 @@ class Applier:
                 await self._forget_move(_key_of_move(stored, step.name))
             case CancelMove():
                 await self._cancel_move(stored, step)
+            case LimitMove():
+                return await self._limit_move(stored, step)
         return Outcome.DONE
 
     async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
@@ -218,6 +221,20 @@ class Applier:
         )
         notice = Notice(reason="ReplicasMove", message=message, occurrence=created["metadata"]["uid"])
         await self._recorder.post(stored.raw, notice)
+        return Outcome.DONE
+
+    async def _limit_move(self, stored: StoredObject, step: LimitMove) -> Outcome:
+        known = self._store.get(_key_of_move(stored, step.name))
+        if known is None:
+            return Outcome.LOOK_AGAIN
+        throttle = {"throttle": {"bytesPerSecond": step.bytes_per_second}}
+        try:
+            self._writer.keep(await self._api.patch_known_spec(known.raw, throttle))
+        except ObjectChanged:
+            return Outcome.LOOK_AGAIN
+        except ObjectGone:
+            self._store.remove(known.key, known.uid)
+            return Outcome.LOOK_AGAIN
         return Outcome.DONE
 
     async def _forget_move(self, key: Key) -> None:

@@ -31,6 +31,7 @@ from controller_operator.resources.schema import (
     MAX_STATUS_ENTRIES,
     Broker,
     Cron,
+    ExpectedReplicas,
     LogDirs,
     Model,
     Observed,
@@ -73,7 +74,7 @@ class PartitionTarget(Model):
     """The log directories of the replicas, in the same order, with the paths of the broker's log.dirs; any: the broker
     chooses. Default: any for all."""
 
-    expected_replicas: Replicas | None = None
+    expected_replicas: ExpectedReplicas | None = None
     """The brokers before the move, the preferred leader first, as kontroller plan or the RebalancePlan saw them. If the
     partition has others, the plan is outdated: nothing begins, or once others move, this partition fails. Default:
     any."""

@@ -19,6 +19,8 @@ from controller_core.model.topics.topic_names import explain_illegal
 MAX_REPLICAS: Final = 20
 """Replicas of one partition. The rule that they are distinct is checked for every partition of a list, so few are
 allowed."""
+MAX_EXPECTED_REPLICAS: Final = 1_000
+"""Replicas that a partition may have before a move. No rule checks them, so many are allowed."""
 MAX_PARTITIONS: Final = 5_000
 """Partitions in one object. With the API server's own notes per entry this is near etcd's limit of one value (1.5
 MiB)."""
@@ -122,6 +124,9 @@ Replicas = Annotated[
     ),
 ]
 """The brokers of a partition's replicas in a spec, the preferred one first."""
+
+ExpectedReplicas = Annotated[tuple[Broker, ...], Field(min_length=1, max_length=MAX_EXPECTED_REPLICAS)]
+"""The brokers of a partition's replicas before a move, the preferred one first."""
 
 LogDirs = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=255)], ...], Field(min_length=1, max_length=MAX_REPLICAS)

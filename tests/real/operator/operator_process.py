@@ -25,7 +25,7 @@ from devcluster.stand_ins.slow_motion import Delays, Slowed
 from devcluster.stand_ins.slow_motion_seed import slow_motion_seed
 
 WRITE_MARK = "WRITE "
-_WRITES_OF_OBJECTS = ("patch_status", "set_finalizers", "create", "delete", "write_entry")
+_WRITES_OF_OBJECTS = ("patch_status", "patch_known_spec", "set_finalizers", "create", "delete", "write_entry")
 _ALL_WRITES_OF_OBJECTS = (*_WRITES_OF_OBJECTS, "annotate", "patch_spec", "create_event")
 _WRITES_OF_ZNODES = ("transact", "transact_many")
 

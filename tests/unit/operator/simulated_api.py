@@ -167,6 +167,13 @@ class SimulatedApiServer:
         self.status_patches.append((key_of(raw), patch))
         return await self._answer("patch_status", await self._store("MODIFIED", changed))
 
+    async def patch_known_spec(self, raw: Raw, patch: Raw) -> Raw:
+        self._ask("patch_known_spec", raw["kind"])
+        changed = deepcopy(self._same(raw))
+        changed["spec"] = _merge(changed["spec"], patch)
+        changed["metadata"]["generation"] += changed["spec"] != raw["spec"]
+        return await self._answer("patch_known_spec", await self._store("MODIFIED", changed))
+
     async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
         self._ask("set_finalizers", raw["kind"])
         changed = deepcopy(self._same(raw))

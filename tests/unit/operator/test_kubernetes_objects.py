@@ -44,6 +44,7 @@ async def test_the_book_of_who_set_which_field_is_not_kept() -> None:
     assert (await api.list_all("KafkaTopic", "shop")).items == [KEPT]
     assert await api.get(ORDERS) == KEPT
     assert await api.patch_status(KEPT, {"topicName": "orders"}) == KEPT
+    assert await api.patch_known_spec(KEPT, {"partitions": 2}) == KEPT
     assert await api.set_finalizers(KEPT, []) == KEPT
     assert await api.create(KEPT) == KEPT
 

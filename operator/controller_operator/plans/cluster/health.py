@@ -16,7 +16,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.model.settings.differences import Difference
 from controller_core.model.snapshot import ControllerKind, Counts, Snapshot
-from controller_core.model.wording import MOST_NAMED, format_count, list_some, name_all
+from controller_core.model.wording import MOST_NAMED, format_count, list_some, name_subject
 from controller_operator.plans.outcome import Notice, Said
 from controller_operator.resources.cluster import BrokerDisk, BrokerState, BrokerStatus
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
@@ -207,8 +207,7 @@ def _find_since(same: BrokerStatus | None, now: datetime) -> datetime:
 
 
 def _describe_missing_brokers(missing: list[BrokerId]) -> str:
-    verb = "is" if len(missing) == 1 else "are"
-    return f"{name_all('broker', missing)} {verb} missing" if missing else ""
+    return f"{name_subject('broker', missing)} missing" if missing else ""
 
 
 def _describe_share(count: int, counts: Counts, trouble: str) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 
 from controller_core.model.ids import NO_LEADER, BrokerEpoch, BrokerId, TopicPartition
 from controller_core.model.snapshot import Controller, ControllerKind, Snapshot
-from controller_core.model.wording import MOST_NAMED, format_count, name_all
+from controller_core.model.wording import MOST_NAMED, format_count, name_subject
 from controller_operator.plans.outcome import Notice
 from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
 
@@ -222,5 +222,4 @@ def _name_controller(controller: Controller) -> str:
 
 
 def _describe_brokers(ids: Iterable[BrokerId]) -> str:
-    every = list(ids)
-    return f"{name_all('broker', every)} {'is' if len(every) == 1 else 'are'}"
+    return name_subject("broker", list(ids))

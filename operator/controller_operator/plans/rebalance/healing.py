@@ -13,7 +13,7 @@ from typing import Final
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
-from controller_core.model.wording import list_some, name_all
+from controller_core.model.wording import list_some, name_all, name_subject
 from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.cluster import BrokerState, BrokerStatus
 from controller_operator.resources.conditions import Reason
@@ -86,10 +86,7 @@ def find_need(
         due = sorted(broker for broker, at in due_at.items() if at <= max(first, now))
         if first <= now and (refusal := _refuse(gone, view, rules)):
             return Need(refusal=refusal)
-        verb = "is" if len(due) == 1 else "are"
-        words = (
-            f"{name_all('broker', due)} {verb} gone since {min(row.since or now for row in left):%Y-%m-%dT%H:%M:%SZ}"
-        )
+        words = f"{name_subject('broker', due)} gone since {min(row.since or now for row in left):%Y-%m-%dT%H:%M:%SZ}"
         return Need(healing=Healing(mode=PlanMode.DRAIN, brokers=tuple(due)), at=first, words=words)
     known = resource.status.known_brokers or ()
     fills = rules.fill_new_brokers and len(known) < MAX_KNOWN_BROKERS
@@ -98,7 +95,7 @@ def find_need(
     if not new:
         return Need()
     at = _find_settled_time(new, rows, settled, now)
-    words = f"{name_all('broker', new)} {'is' if len(new) == 1 else 'are'} new"
+    words = f"{name_subject('broker', new)} new"
     return Need(healing=Healing(mode=PlanMode.EXPAND, brokers=tuple(new)), at=at, words=words)
 
 

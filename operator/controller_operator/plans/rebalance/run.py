@@ -8,17 +8,27 @@ also change after the batch is created, because of other moves that it waits for
 before another plan is made.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from controller_core.model.ids import TopicPartition
+from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan, remind
-from controller_operator.plans.outcome import CancelMove, Context, Notice, Plan, StartMove, Verdict, conditions
+from controller_operator.plans.outcome import (
+    CancelMove,
+    Context,
+    LimitMove,
+    Notice,
+    Plan,
+    StartMove,
+    Verdict,
+    conditions,
+)
 from controller_operator.plans.rebalance.duration import (
     compare_durations,
     describe_expected,
@@ -44,6 +54,7 @@ from controller_operator.resources.reassignment import PartitionReassignment, Re
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_MOVES,
     MAX_SHOWN_REASSIGNMENTS,
+    BrokerOutOfSync,
     OwnedReassignment,
     PlanCounts,
     PlannedMove,
@@ -51,12 +62,13 @@ from controller_operator.resources.rebalancing.rebalance_plan import (
     RebalancePlan,
     RebalancePlanStatus,
 )
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_planner.goals import Mode
 
 LONGEST_PAUSE_S: Final = 60.0
 """Timers do not notice when the clock is set, so the clock is read at least this often."""
 _LONGEST_PREFIX: Final = 200
-NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None, "out_of_sync": None}
+NO_PLAN: Final[dict[str, Any]] = {"moves": (), "batch": None, "plan_hash": None, "out_of_sync_brokers": None}
 _OUTDATED: Final = frozenset({Reason.PLAN_OUTDATED, Reason.UNKNOWN_TOPIC})
 """The reasons for which a batch waits, and its plan can never be carried out."""
 Moves = Mapping[str, PartitionReassignment]
@@ -90,8 +102,11 @@ def plan_run(
 ) -> Plan[RebalancePlanStatus]:
     """Return the decision about a run that has not ended."""
     if (name := resource.status.reassignment) is not None:
-        resource, notices = _note_strain(resource, name, view, around)
-        return _add_notices(_follow(resource, name, view, context, around), notices)
+        noted, notices = _note_strain(resource, name, view, around)
+        if notices and (limit := _find_limit(noted, around.moves[name])):
+            # The strain is noted after the batch is slower, so an operator that dies in between does both again.
+            return Plan(status=resource.status, steps=(limit,))
+        return _add_notices(_follow(noted, name, view, context, around), notices)
     return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
 
 
@@ -211,8 +226,12 @@ def _begin(resource: RebalancePlan, view: Snapshot, context: Context) -> Plan[Re
     if held := _hold(resource, context):
         return held
     name = _name(resource)
-    others = count_out_of_sync(view, _list_partitions(resource)) if spec.throttle is not None else None
-    begun = update_status(resource, reassignment=name, start_time=status.start_time or context.now, out_of_sync=others)
+    others = (
+        _list_out_of_sync(count_out_of_sync(view, _list_partitions(resource))) if spec.throttle is not None else None
+    )
+    begun = update_status(
+        resource, reassignment=name, start_time=status.start_time or context.now, out_of_sync_brokers=others
+    )
     return _start(begun, name, context)
 
 
@@ -299,7 +318,7 @@ def _follow(
         return _end(resource, PlanPhase.CANCELLED, Verdict.make_cancelled(why), context)
     if not done:
         return _end(resource, PlanPhase.FAILED, Verdict.make_failed(Reason.PARTITIONS_FAILED, why), context)
-    if done == len(batch):
+    if done == len(batch) and resource.status.out_of_sync_brokers is not None:
         resource = update_status(resource, pace_percent=learn_pace(resource.status.pace_percent, batch, move))
     return _end_batch(resource, done, arrived, view, context, around)
 
@@ -312,27 +331,46 @@ def _is_idle(move: PartitionReassignment) -> bool:
 def _note_strain(
     resource: RebalancePlan, name: str, view: Snapshot, around: Surroundings
 ) -> tuple[RebalancePlan, tuple[Notice, ...]]:
-    """Slow the next batch down at the first sign that the running one disturbs the cluster, and say so."""
-    before, move, moving = resource.status.out_of_sync, around.moves.get(name), _list_partitions(resource)
-    if before is None or move is None:
+    """Set the lower throttle at the first sign that the running batch disturbs the cluster, and say so."""
+    rows, move = resource.status.out_of_sync_brokers, around.moves.get(name)
+    if rows is None or move is None:
         return resource, ()
+    now = count_out_of_sync(view, _list_partitions(resource))
     if move.status.start_time is None:
-        return update_status(resource, out_of_sync=count_out_of_sync(view, moving)), ()
-    why = explain_strain(before, move, view, moving, around.brokers)
-    return _adapt(resource, name, why, is_strained=True) if why else (resource, ())
+        return update_status(resource, out_of_sync_brokers=_list_out_of_sync(now)), ()
+    before = Counter({row.id: row.replicas for row in rows})
+    if why := explain_strain(before, now, move, view, around.brokers):
+        return _adapt(resource, name, why, is_strained=True)
+    return update_status(resource, out_of_sync_brokers=_list_out_of_sync(before & now)), ()
+
+
+def _find_limit(resource: RebalancePlan, move: PartitionReassignment) -> LimitMove | None:
+    """Return the step that slows a running batch down to the present throttle; None if it is not faster."""
+    rate, throttle = find_rate(resource.spec.throttle, resource.status.throttle_percent), move.spec.throttle
+    if rate is None or move.ending is not None or (throttle is not None and throttle.bytes_per_second <= rate):
+        return None
+    return LimitMove(name=move.metadata.name, bytes_per_second=rate)
+
+
+def _list_out_of_sync(counts: Counter[BrokerId]) -> tuple[BrokerOutOfSync, ...]:
+    """Return the counts as the status holds them. Brokers that are cut off count as new ones."""
+    most = sorted(counts.most_common(MAX_STATUS_ENTRIES))
+    return tuple(BrokerOutOfSync(id=broker, replicas=count) for broker, count in most)
 
 
 def _adapt(
     resource: RebalancePlan, name: str, why: str, *, is_strained: bool | None
 ) -> tuple[RebalancePlan, tuple[Notice, ...]]:
-    """Set the throttle of the next batch. A batch changes it once."""
+    """Set the part of the spec's throttle that holds from now on. A batch changes it once."""
     before = resource.status.throttle_percent
     percent = adapt_percent(before, is_strained=is_strained)
-    resource = update_status(resource, throttle_percent=percent, out_of_sync=None)
+    resource = update_status(resource, throttle_percent=percent, out_of_sync_brokers=None)
     rate = find_rate(resource.spec.throttle, percent)
     if rate is None or (percent == before and not is_strained):
         return resource, ()
-    message = f"the throttle of the batch after PartitionReassignment {name} is {rate} bytes a second, because {why}"
+    running = f"PartitionReassignment {name}"
+    whose = f"{running} and of the batch after it" if is_strained else f"the batch after {running}"
+    message = f"the throttle of {whose} is at most {rate} bytes a second, because {why}"
     reason = "BatchesSlower" if is_strained else "BatchesFaster"
     return resource, (Notice(reason=reason, message=message, is_warning=bool(is_strained)),)
 
@@ -371,7 +409,7 @@ def _end_batch(
         "failed": counts.failed + failed,
         "bytes_copied": counts.bytes_copied + sum(each.bytes or 0 for each in (arrived if failed else batch)),
     }
-    name, is_calm = status.reassignment or "", status.out_of_sync is not None
+    name, is_calm = status.reassignment or "", status.out_of_sync_brokers is not None
     why = "it disturbed no other partitions"
     resource, notices = _adapt(resource, name, why, is_strained=False if is_calm else None)
     resource = update_status(resource, reassignment=None, counts=counts.model_copy(update=update))
@@ -397,7 +435,7 @@ def _complete(resource: RebalancePlan, how: str, context: Context) -> Plan[Rebal
 
 
 def _end(resource: RebalancePlan, phase: PlanPhase, verdict: Verdict, context: Context) -> Plan[RebalancePlanStatus]:
-    resource = update_status(resource, reassignment=None, completion_time=context.now, out_of_sync=None)
+    resource = update_status(resource, reassignment=None, completion_time=context.now, out_of_sync_brokers=None)
     notice = Notice(reason=f"Plan{phase}", message=verdict.message, is_warning=phase is not PlanPhase.COMPLETED)
     return replace(show(resource, phase, verdict, context), notices=(notice,))
 

@@ -1,13 +1,15 @@
-"""The throttle of the next batch: a part of that of the spec, which adapts to the last batch.
+"""The throttle of the batches: a part of that of the spec, which adapts to the last batch.
 
 A batch that disturbs the cluster makes followers of other partitions fall behind, so their leaders remove them from the
-ISR. The next batch is then slower; after a calm one it is faster again. The status holds the number of such replicas from
-before the batch and the present part, so a restarted operator goes on. Replicas on brokers that are down, or were started
-after the batch, say nothing about the batch. Copies that are no faster than producers write are no sign either, because
-a lower throttle makes them worse.
+ISR. This batch and the next one are then slower; after a calm one the next is faster again. The status holds the
+present part, and for each broker the fewest such replicas in any look since the batch began, so a restarted operator
+goes on. A broker that recovers from something else hides no other one, and its own replicas count again once they are
+back. Replicas on brokers that are down, or were started after the batch, say nothing about the batch. Copies that are
+no faster than producers write are no sign either, because a lower throttle makes them worse.
 """
 
-from collections.abc import Container, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -41,33 +43,34 @@ def find_rate(throttle: ReassignmentThrottle | None, percent: int | None) -> int
     return max(MIN_THROTTLE, throttle.bytes_per_second * (_FULL if percent is None else percent) // _FULL)
 
 
-def count_out_of_sync(view: Snapshot, moving: Container[TopicPartition], late: Container[BrokerId] = ()) -> int:
-    """Return the number of replicas on live brokers that are not in the ISR.
+def count_out_of_sync(view: Snapshot, moving: Container[TopicPartition]) -> Counter[BrokerId]:
+    """Return the number of replicas that are not in the ISR, for each live broker.
 
-    `moving`: the partitions of the plan, which do not count. `late`: the brokers whose replicas do not count. Nor do
-    other partitions that move, and those without a leader, which nobody can follow."""
-    live = {broker for broker in view.brokers if broker not in late}
-    return sum(
-        len(live.intersection(each.replicas).difference(each.isr))
+    `moving`: the partitions of the plan, which do not count. Nor do other partitions that move, and those without a
+    leader, which nobody can follow."""
+    return Counter(
+        broker
         for topic in view.topics.values()
         if topic.counts.under_replicated and topic.name not in view.deleting
         for each in topic.list_partitions()
         if each.leader is not None and not each.assignment.is_being_reassigned and each.partition not in moving
+        for broker in view.brokers.keys() & {*each.replicas} - {*each.isr}
     )
 
 
 def explain_strain(
-    before: int,
+    before: Mapping[BrokerId, int],
+    now: Mapping[BrokerId, int],
     move: PartitionReassignment,
     view: Snapshot,
-    moving: Container[TopicPartition],
     brokers: Sequence[BrokerStatus],
 ) -> str | None:
-    """Return why the batch after this one is to be slower; None if there is no reason.
+    """Return why this batch and the next one are to be slower; None if there is no reason.
 
-    `before`: the replicas that were out of sync when the batch began; `brokers`: those in the KafkaCluster's status."""
+    `before` and `now`: the replicas out of sync since the batch began, and in this look; `brokers`: those in the
+    KafkaCluster's status."""
     late = {row.id for row in brokers if _is_late(row, move.status.start_time, view)}
-    lost = count_out_of_sync(view, moving, late) - before
+    lost = sum(max(0, count - before.get(broker, 0)) for broker, count in now.items() if broker not in late)
     if lost > 0:
         verb = "is" if lost == 1 else "are"
         return f"{format_count(lost, 'replica')} of other partitions {verb} out of sync on live brokers since it began"

@@ -381,6 +381,16 @@ class OwnedReassignment(Observed):
     """Partitions that have their replicas."""
 
 
+class BrokerOutOfSync(Observed):
+    """A live broker with replicas that are out of sync."""
+
+    id: BrokerId
+    """Its id."""
+
+    replicas: int
+    """The number of these replicas."""
+
+
 class RebalancePlanStatus(Status):
     """The plan, and its progress."""
 
@@ -448,13 +458,16 @@ class RebalancePlanStatus(Status):
     expectations; with windows it is not measured."""
 
     throttle_percent: int | None = None
-    """Throttle of the next batch as a percentage of spec.throttle; absent: 100. It is halved, to 25 at least, if a batch
-    is stuck, or if replicas of other partitions on live brokers get out of sync while it runs. After any other batch it
-    doubles."""
+    """Throttle of the batches as a percentage of spec.throttle; absent: 100. It is halved, to 25 at least, if a batch is
+    stuck, or if replicas of other partitions on live brokers get out of sync while it runs. That batch gets the lower
+    throttle, too. After any other batch it doubles."""
 
-    out_of_sync: int | None = None
-    """Replicas of other partitions, on live brokers, that were out of sync when the batch began. Absent without a throttle,
-    between batches, and after throttlePercent was halved."""
+    out_of_sync_brokers: (
+        Annotated[tuple[BrokerOutOfSync, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=key_by("id"))]
+        | None
+    ) = None
+    """The live brokers with replicas of other partitions that have been out of sync since the batch began; at most 500.
+    Absent without a throttle, between batches, and after throttlePercent was halved."""
 
     reassignment: str | None = None
     """The PartitionReassignment of the batch that runs."""

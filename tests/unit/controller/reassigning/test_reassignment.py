@@ -206,7 +206,7 @@ async def test_an_unreadable_request_is_removed_and_blocks_nothing(served: Clust
     [
         ('{"topic":"unknown","partition":0,"replicas":[1]}', "there is no such partition"),
         ('{"topic":"orders","partition":9,"replicas":[1]}', "there is no such partition"),
-        ('{"topic":"orders","partition":0,"replicas":[4,9]}', "brokers [9] are not live"),
+        ('{"topic":"orders","partition":0,"replicas":[4,9]}', "broker 9 is not live"),
         ('{"topic":"orders","partition":0,"replicas":[4,4]}', "names a broker twice"),
         ('{"topic":"orders","partition":0,"replicas":[]}', "replicas"),
         ('{"topic":"orders","partition":0,"replicas":[-1]}', "replicas"),

@@ -29,7 +29,15 @@ Act = Callable[[], Awaitable[T]]
 CLUSTER = Key("KafkaCluster", "shop", "demo")
 _LONGEST_S = 600.0
 """Seconds of the loop's time."""
-_WRITING_CALLS = ("patch_status", "set_finalizers", "create", "delete", "create_event", "write_entry")
+_WRITING_CALLS = (
+    "patch_status",
+    "patch_known_spec",
+    "set_finalizers",
+    "create",
+    "delete",
+    "create_event",
+    "write_entry",
+)
 _QUIET_S = 30.0
 _MOST_ROUNDS = 10
 NIGHTLY = pytest.mark.nightly("runs the scenario once for each of its writes, which takes seconds")

@@ -243,6 +243,32 @@ async def an_approved_plan_is_carried_out(world: World) -> None:
     assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
 
 
+async def a_running_batch_is_slowed_down(world: World) -> None:
+    """A follower of another topic falls behind while the batch copies to a broker that hangs."""
+    world.cluster.create_topic("orders", [1, 2])
+    world.cluster.create_topic("logs", [1, 3])
+    await world.wait_until(lambda: are_in_sync(world, 1) and world.find_leader(tp("logs", 0)) == (1, [1, 3]))
+    world.cluster.broker(5).hang()
+    world.idle.add(3)
+    spec = {"mode": "drain", "brokers": [2], "scope": {"topics": ["orders"], "excludeBrokers": [3, 4, 6]}}
+    how = {"throttle": {"bytesPerSecond": 8000}, "betweenLooksSeconds": 1}
+    key = await world.apply("RebalancePlan", "drain", {**spec, **how})
+
+    def move() -> dict[str, Any]:
+        found: dict[str, Any] = next(iter(world.api.all("PartitionReassignment")), {}).get("status", {})
+        return found
+
+    await world.wait_until(lambda: "startTime" in move() and rates_of(world, 5) == ["8000", "8000"])
+    world.cluster.broker(1).log_bytes[tp("logs", 0)] = 1_000
+    await world.cluster.alter_isr(tp("logs", 0), [1])
+    await world.wait_until(lambda: move().get("throttle") == {"bytesPerSecond": 4000, "isSet": True})
+    assert rates_of(world, 5) == ["4000", "4000"]
+    world.idle.remove(3)
+    world.cluster.broker(5).resume()
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    assert (find_replicas(world, 0), world.status(key)["throttlePercent"]) == ((5, 1), 50)
+
+
 async def a_plan_is_made_again_after_replicas_have_changed(world: World) -> None:
     """The first batch waits for a KafkaTopic, which moves one of its partitions first."""
     topic = {"replicaAssignment": [[1, 2], [1, 2]]}
@@ -451,3 +477,10 @@ class TestWhateverHappensAtAnyWrite:
         end, written = run_fast(run_to_the_end(scenario))
         after, _ = run_fast(run_to_the_end(scenario, *[1] * (len(written) // 2)))
         assert differences(after, end) == {}
+
+    @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
+    def test_a_running_batch_is_slowed_down(self, mishap: Mishap) -> None:
+        _, written = run_fast(run_to_the_end(a_running_batch_is_slowed_down))
+        (limit,) = (number for number, what in enumerate(written, start=1) if what.startswith("patch_known_spec"))
+        for number in (limit - 1, limit, limit + 1):
+            run_fast(run_to_the_end(a_running_batch_is_slowed_down, number, mishap=mishap))

@@ -152,6 +152,7 @@ async def test_no_write_of_objects_is_asked_for_by_who_does_not_lead() -> None:
     asked = server.requests.copy()
     for write in (
         api.patch_status(known, {"partitions": 4}),
+        api.patch_known_spec(known, {"partitions": 4}),
         api.set_finalizers(known, []),
         api.create(raw("KafkaTopic", {}, name="another")),
         api.delete(known),

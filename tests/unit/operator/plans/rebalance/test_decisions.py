@@ -76,9 +76,24 @@ def later(resource: RebalancePlan, plan: Plan[Any], **spec: Any) -> RebalancePla
     return rebalance_plan(whole, status=status_of(plan))
 
 
-def make_owned(name: str, phase: str, done: int, total: int, *, moving: int = 0) -> dict[str, PartitionReassignment]:
-    status = {"phase": phase, "counts": {"total": total, "done": done, "moving": moving}}
-    return {name: reassignment({0: [3, 2]}, name=name, status=status)}
+def make_owned(
+    name: str,
+    phase: str,
+    done: int,
+    total: int,
+    *,
+    moving: int = 0,
+    says: tuple[str, str] | None = None,
+    spec: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **metadata: Any,
+) -> dict[str, PartitionReassignment]:
+    """Return the PartitionReassignment of a batch. `says`: the reason why it is not ready, and the message."""
+    whole = {"phase": phase, "counts": {"total": total, "done": done, "moving": moving}, **(status or {})}
+    if says is not None:
+        about = {"observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        whole["conditions"] = [{"type": "Ready", "status": "False", "reason": says[0], "message": says[1], **about}]
+    return {name: reassignment({0: [3, 2]}, spec, name=name, status=whole, **metadata)}
 
 
 def start(plan: Plan[Any]) -> StartMove:

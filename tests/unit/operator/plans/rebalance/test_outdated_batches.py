@@ -13,13 +13,15 @@ from controller_operator.plans.rebalance.run import Surroundings
 from controller_operator.reconciling.applying import make_move
 from controller_operator.resources import PartitionReassignment, RebalancePlan
 from controller_operator.resources.conditions import Reason
-from tests.unit.operator.clusters import NOW, raw, ready, reassignment, rebalance_plan, view
+from controller_operator.resources.schema import MAX_REPLICAS
+from tests.unit.operator.clusters import NOW, healthy, raw, ready, rebalance_plan, view
 from tests.unit.operator.plans.rebalance.test_decisions import (
     REQUIRED,
     TO_3,
     TWO_BATCHES,
     answer,
     later,
+    make_owned,
     make_planned,
     make_view,
     see,
@@ -32,16 +34,8 @@ REFUSED = Reason.PLAN_OUTDATED
 
 def make_batch(name: str, phase: str, reason: str = REFUSED, **metadata: Any) -> dict[str, PartitionReassignment]:
     """Return the PartitionReassignment of a batch, of which nothing has moved."""
-    said = {
-        "type": "Ready",
-        "status": "False",
-        "reason": reason,
-        "message": "orders-0 has replicas [1,3] and not [1,2] as when its move was planned",
-        "observedGeneration": 1,
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    status = {"phase": phase, "conditions": [said], "counts": {"total": 2, "done": 0}}
-    return {name: reassignment({0: [3, 2]}, name=name, status=status, **metadata)}
+    message = "orders-0 has replicas [1,3] and not [1,2] as when its move was planned"
+    return make_owned(name, phase, 0, 2, says=(reason, message), **metadata)
 
 
 class Begun:
@@ -73,6 +67,16 @@ class TestABatch:
         assert made["spec"]["partitions"] == [
             {"topic": "orders", "partition": 0, "replicas": [3, 2], "expectedReplicas": [1, 2]}
         ]
+
+    def test_may_leave_fewer_replicas_of_a_partition_with_more_than_an_object_can_ask_for(self) -> None:
+        before, after = range(1, MAX_REPLICAS + 6), (1, 2, 3)
+        planned = make_planned([(0, before, after, 0)])
+        step = start(answer(rebalance_plan(), planned, view(healthy(before), brokers=before)))
+        made = make_move(
+            StoredObject(raw("RebalancePlan", {"mode": "replicationFactor", "replicationFactor": 3})), step
+        )
+        (target,) = PartitionReassignment.model_validate(made | {"metadata": {"name": "a", "namespace": "b"}}).targets
+        assert (target.expected_replicas, target.replicas) == (tuple(before), after)
 
     @pytest.mark.parametrize("cluster", [CHANGED, make_view()], ids=["changed", "changed back"])
     def test_that_is_refused_is_deleted_and_then_another_plan_is_made(self, cluster: Any) -> None:

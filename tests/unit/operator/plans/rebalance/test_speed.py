@@ -1,4 +1,4 @@
-"""Batches of a RebalancePlan become slower while they disturb other partitions, and faster again afterwards."""
+"""A running batch of a RebalancePlan becomes slower if it disturbs other partitions, and the next ones faster again."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,17 +8,18 @@ import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.snapshot import Snapshot
-from controller_operator.plans.outcome import Plan
+from controller_operator.plans.outcome import LimitMove, Plan
 from controller_operator.plans.rebalance.looking import Look
 from controller_operator.plans.rebalance.speed import adapt_percent, count_out_of_sync, find_rate
 from controller_operator.resources import PartitionReassignment, RebalancePlan
 from controller_operator.resources.cluster import BrokerState, BrokerStatus
 from controller_operator.resources.reassignment import ReassignmentThrottle
-from tests.unit.operator.clusters import NOW, assign, healthy, lead, reassignment, rebalance_plan, topic, view
+from tests.unit.operator.clusters import NOW, assign, healthy, lead, rebalance_plan, topic, view
 from tests.unit.operator.plans.rebalance.test_decisions import (
     TWO_BATCHES,
     answer,
     later,
+    make_owned,
     make_planned,
     see,
     start,
@@ -78,12 +79,9 @@ def test_the_throttle_is_a_part_of_that_of_the_spec(limit: int | None, percent: 
 
 
 class TestReplicasOutOfSync:
-    def test_are_counted_on_live_brokers(self) -> None:
-        assert count_out_of_sync(make_view([1, 2, 3], [1, 2], [2]), ()) == 3
-        assert count_out_of_sync(make_view([1, 2], [2], brokers=(1, 2)), ()) == 1
-
-    def test_do_not_count_on_brokers_that_were_started_since(self) -> None:
-        assert count_out_of_sync(make_view([1], [2]), (), {BrokerId(3)}) == 2
+    def test_are_counted_for_each_live_broker(self) -> None:
+        assert count_out_of_sync(make_view([1, 2, 3], [1, 2], [2]), ()) == {1: 1, 3: 2}
+        assert count_out_of_sync(make_view([1, 2], [2], brokers=(1, 2)), ()) == {1: 1}
 
     @pytest.mark.parametrize(
         "cluster",
@@ -96,11 +94,11 @@ class TestReplicasOutOfSync:
         ids=["moving", "without a leader", "never led", "being deleted"],
     )
     def test_do_not_count_in_partitions_that_say_nothing_about_the_speed(self, cluster: Snapshot) -> None:
-        assert count_out_of_sync(cluster, ()) == 0
+        assert not count_out_of_sync(cluster, ())
 
     def test_do_not_count_in_the_partitions_of_the_plan(self) -> None:
         moving = {TopicPartition(TopicName("logs"), PartitionId(0))}
-        assert count_out_of_sync(make_view([1], [1, 2]), moving) == 1
+        assert count_out_of_sync(make_view([1], [1, 2]), moving) == {3: 1}
 
 
 class Throttled:
@@ -111,32 +109,37 @@ class Throttled:
         self.resource: RebalancePlan = rebalance_plan({"mode": "relieve", "brokers": [1], **throttle, **spec})
         self.plan = self.write(answer(self.resource, make_planned(TWO_BATCHES), CALM))
         self.name = start(self.plan).name
+        self.limit = start(self.plan).bytes_per_second
+        """The throttle of the running batch."""
 
     def write(self, plan: Plan[Any]) -> Plan[Any]:
         self.resource = later(self.resource, plan)
         return plan
 
+    def update(self, **status: Any) -> None:
+        changed = self.resource.status.model_copy(update=status)
+        self.resource = self.resource.model_copy(update={"status": changed})
+
     def follow(self, cluster: Snapshot, phase: str = "Running", **about: Any) -> Plan[Any]:
-        """Return the next decision, written, while the batch has this phase."""
+        """Return the next decision, written, while the batch has this phase. Its throttle is changed before."""
         rows = about.pop("brokers", ())
-        self.plan = self.write(see(self.resource, cluster, moves=self.make_batch(phase, **about), brokers=rows))
-        return self.plan
+        while True:
+            plan = see(self.resource, cluster, moves=self.make_batch(phase, **about), brokers=rows)
+            if not (plan.steps and isinstance(plan.steps[0], LimitMove)):
+                self.plan = self.write(plan)
+                return plan
+            assert (plan.status, plan.notices) == (self.resource.status, ())
+            assert plan.steps[0].name == self.name
+            self.limit = plan.steps[0].bytes_per_second
 
     def make_batch(
         self, phase: str, reason: str = "Progressing", begun: bool = True
     ) -> dict[str, PartitionReassignment]:
-        said = {
-            "type": "Ready",
-            "status": "False",
-            "reason": reason,
-            "message": "orders-0 is not copied",
-            "observedGeneration": 1,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-        done = 1 if phase == "Completed" else 0
-        status = {"phase": phase, "conditions": [said], "counts": {"total": 1, "done": done}}
-        status |= {"startTime": f"{BEGAN:%Y-%m-%dT%H:%M:%SZ}"} if begun else {}
-        return {self.name: reassignment({0: [3, 2]}, name=self.name, status=status)}
+        status = {"startTime": BEGAN.isoformat()} if begun else {}
+        status |= {"completionTime": NOW.isoformat()} if phase == "Completed" else {}
+        throttle = None if self.limit is None else {"bytesPerSecond": self.limit}
+        done, says = int(phase == "Completed"), (reason, "orders-0 is not copied")
+        return make_owned(self.name, phase, done, 1, says=says, spec={"throttle": throttle}, status=status)
 
     @property
     def rate(self) -> int | None:
@@ -151,6 +154,61 @@ class Throttled:
 ARRIVED = ([3, 2], [2, 1])
 
 
+class TestTheRunningBatch:
+    def test_has_half_of_its_throttle_at_once_if_other_partitions_lost_replicas(self) -> None:
+        batch = Throttled()
+        batch.follow(CALM)
+        assert batch.limit == LIMIT
+        batch.follow(LOST)
+        assert (batch.limit, batch.events) == (LIMIT // 2, ["BatchesSlower"])
+        assert f"the throttle of PartitionReassignment {batch.name} and of the batch" in batch.plan.notices[0].message
+
+    def test_has_half_of_it_if_it_is_stuck(self) -> None:
+        batch = Throttled()
+        batch.follow(CALM, reason="CopyStalled")
+        assert batch.limit == LIMIT // 2
+
+    def test_is_slowed_down_once(self) -> None:
+        batch = Throttled()
+        batch.follow(LOST)
+        batch.follow(make_view([1], [1]))
+        assert (batch.limit, batch.events) == (LIMIT // 2, [])
+
+    @pytest.mark.parametrize("limit", [LIMIT // 4, 2 * LIMIT], ids=["lower", "higher"])
+    def test_keeps_a_throttle_that_a_person_has_set(self, limit: int) -> None:
+        batch = Throttled()
+        batch.limit = limit
+        batch.follow(CALM)
+        assert batch.limit == limit
+
+    @pytest.mark.parametrize(
+        ("limit", "after"),
+        [(LIMIT // 4, LIMIT // 4), (2 * LIMIT, LIMIT // 2), (None, LIMIT // 2)],
+        ids=["lower", "higher", "none"],
+    )
+    def test_is_never_made_faster(self, limit: int | None, after: int) -> None:
+        batch = Throttled()
+        batch.limit = limit
+        batch.follow(LOST)
+        assert (batch.limit, batch.events) == (after, ["BatchesSlower"])
+
+    def test_that_has_ended_is_left_alone(self) -> None:
+        batch = Throttled()
+        batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
+        assert (batch.limit, batch.events, batch.rate) == (LIMIT, ["BatchesSlower"], LIMIT // 2)
+
+    @pytest.mark.parametrize(("cluster", "pace"), [(CALM, 100), (LOST, 77)], ids=["calm", "strained"])
+    def test_tells_no_pace_if_it_was_slowed_down(self, cluster: Snapshot, pace: int) -> None:
+        batch = Throttled()
+        batch.update(
+            pace_percent=77,
+            moves=tuple(each.model_copy(update={"bytes": 600 * LIMIT}) for each in batch.resource.status.moves),
+        )
+        batch.follow(cluster)
+        batch.follow(make_view([1, 2, 3], [1, 2], replicas=ARRIVED), "Completed")
+        assert batch.resource.status.pace_percent == pace
+
+
 class TestTheNextBatch:
     def test_has_half_of_the_throttle_if_other_partitions_lost_replicas_even_if_these_are_back(self) -> None:
         batch = Throttled()
@@ -159,7 +217,7 @@ class TestTheNextBatch:
         assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
         batch.follow(LOST)
         assert (batch.events, batch.resource.status.throttle_percent) == (["BatchesSlower"], 50)
-        assert "is 4000 bytes a second, because 1 replica of other partitions" in batch.plan.notices[0].message
+        assert "is at most 4000 bytes a second, because 1 replica of other partitions" in batch.plan.notices[0].message
         assert batch.follow(LOST).notices == ()
         batch.follow(make_view([1, 2, 3], [1, 2], replicas=ARRIVED), "Completed")
         assert (batch.rate, batch.events) == (LIMIT // 2, [])
@@ -175,6 +233,19 @@ class TestTheNextBatch:
         batch = Throttled()
         batch.follow(CALM, reason=reason)
         assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
+
+    def test_has_half_of_it_if_some_replicas_got_out_of_sync_while_those_of_another_broker_came_back(self) -> None:
+        batch = Throttled()
+        batch.follow(make_view([1, 3], [1, 2, 3]))
+        assert "because 1 replica of other partitions" in batch.plan.notices[0].message
+        assert batch.resource.status.throttle_percent == 50
+
+    def test_has_half_of_it_if_replicas_came_back_and_got_out_of_sync_again(self) -> None:
+        batch = Throttled()
+        batch.follow(make_view([1, 2, 3], [1, 2, 3]))
+        assert (batch.events, batch.resource.status.throttle_percent) == ([], None)
+        batch.follow(CALM)
+        assert (batch.events, batch.resource.status.throttle_percent) == (["BatchesSlower"], 50)
 
     def test_is_not_slowed_down_by_brokers_that_are_down(self) -> None:
         batch = Throttled()
@@ -211,20 +282,22 @@ class TestTheNextBatch:
         batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
         batch.name = start(batch.plan).name
         plan = batch.follow(make_view([1, 2, 3], [1], replicas=([3, 2], [2, 3])), "Completed")
-        assert (plan.status.phase, plan.status.throttle_percent, plan.status.out_of_sync) == ("Completed", None, None)
+        assert (plan.status.phase, plan.status.throttle_percent, plan.status.out_of_sync_brokers) == (
+            "Completed",
+            None,
+            None,
+        )
 
     def test_says_that_it_is_faster_again(self) -> None:
         batch = Throttled()
         batch.resource = later(batch.resource, batch.plan)
-        slower = batch.resource.status.model_copy(update={"throttle_percent": 25})
-        batch.resource = batch.resource.model_copy(update={"status": slower})
+        batch.update(throttle_percent=25)
         batch.follow(make_view([1, 2, 3], [1, 2], replicas=ARRIVED), "Completed")
         assert (batch.rate, batch.events) == (LIMIT // 2, ["BatchesFaster"])
 
     def test_keeps_its_throttle_if_nothing_is_known_of_the_last_one(self) -> None:
         batch = Throttled()
-        unknown = batch.resource.status.model_copy(update={"throttle_percent": 50, "out_of_sync": None})
-        batch.resource = batch.resource.model_copy(update={"status": unknown})
+        batch.update(throttle_percent=50, out_of_sync_brokers=None)
         batch.follow(LOST)
         batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
         assert (batch.rate, batch.events) == (LIMIT // 2, [])
@@ -248,4 +321,4 @@ class TestTheNextBatch:
         batch.follow(LOST)
         batch.follow(make_view([1, 2, 3], [1], replicas=ARRIVED), "Completed")
         status = batch.resource.status
-        assert (batch.rate, batch.events, status.throttle_percent, status.out_of_sync) == (None, [], None, None)
+        assert (batch.rate, batch.events, status.throttle_percent, status.out_of_sync_brokers) == (None, [], None, None)
