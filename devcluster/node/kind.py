@@ -17,6 +17,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.programs import KIND
 from devcluster.images import Image
 from devcluster.images.engine import BUILD_ENVIRONMENT, build_with_engine, save_image
+from devcluster.node import cgroups
 
 _ENGINES: Final = ("docker", "podman")
 _PROVIDER: Final = "KIND_EXPERIMENTAL_PROVIDER"
@@ -25,6 +26,16 @@ not run.
 """
 _ANSWER_S: Final = 30
 _START_DEADLINE: Final = "5m"
+_ON_CGROUP_V1: Final = """\
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+kubeadmConfigPatches:
+  - |
+    kind: KubeletConfiguration
+    apiVersion: kubelet.config.k8s.io/v1beta1
+    failCgroupV1: false
+"""
+"""The settings of a cluster on cgroups of version 1, where the kubelet of Kubernetes 1.35 refuses to start by default."""
 
 
 class NoEngine(Exception):
@@ -112,6 +123,11 @@ def kind_cluster(folder: RunFolder, engine: str) -> Iterator[Kind]:
     name = folder.path.name.replace("_", "-")
     cluster = Kind(folder, name, engine)
     kubeconfig = ("--kubeconfig", str(cluster.kubeconfig))
+    options = [*kubeconfig, "--wait", _START_DEADLINE]
+    if cgroups.is_version_1():
+        settings = folder.data("kind") / "cluster.yaml"
+        settings.write_text(_ON_CGROUP_V1)
+        options += ["--config", str(settings)]
 
     _delete_left_over()
     with _record(name, engine) as record:
@@ -121,7 +137,7 @@ def kind_cluster(folder: RunFolder, engine: str) -> Iterator[Kind]:
             record.unlink()
 
         try:
-            cluster.call("create", "cluster", *kubeconfig, "--wait", _START_DEADLINE, what="creating a cluster of kind")
+            cluster.call("create", "cluster", *options, what="creating a cluster of kind")
             yield cluster
         except BaseException:
             with suppress(BuildError):  # the first error says more

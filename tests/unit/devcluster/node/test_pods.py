@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from devcluster import __main__ as devcluster
 from devcluster.building.toolchain import BuildError
-from devcluster.node import pods
+from devcluster.node import cgroups, pods
 from devcluster.node.pods import NoCluster
 
 REFUSED = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
@@ -29,9 +30,11 @@ QUESTIONS = (" --version", " info", " build --help")
 KIND = """#!/bin/sh
 [ "$1" = version ] && echo "kind v0.31.0 go1.25.5 linux/amd64" && exit
 echo "kind $KIND_EXPERIMENTAL_PROVIDER $*" >> {calls}
+for name; do :; done
 case "$1 $2" in
-    "create cluster") {create}; echo "of $8" > "$4"; touch {clusters}/$8;;
-    "delete cluster") rm -f {clusters}/$6;;
+    "create cluster") {create}; echo "of $name" > "$4"; touch {clusters}/$name
+        [ "$7" != --config ] || cat "$8" > {clusters}/$name;;
+    "delete cluster") rm -f {clusters}/$name;;
     "load image-archive") grep -q image "$3";;
 esac
 """
@@ -62,6 +65,11 @@ class Machine:
         """Return the names of the clusters that kind has."""
         return [path.name for path in (self._folder / "clusters").iterdir()]
 
+    def read_settings(self) -> str:
+        """Return the settings of the only cluster."""
+        (cluster,) = self.list_clusters()
+        return (self._folder / "clusters" / cluster).read_text()
+
     def list_calls(self) -> list[str]:
         """Return the commands that changed something, without the temporary folders in them."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
@@ -85,6 +93,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv("KONTROLLER_CACHE", str(tmp_path / "cache"))
     (tmp_path / "cache").mkdir()
     monkeypatch.setattr(pods, "find_missing_for_node", lambda: "it needs Linux and root")
+    monkeypatch.setattr(cgroups, "is_version_1", lambda: True)
     (tmp_path / "bin").mkdir()
     return Machine(tmp_path / "bin", lambda path: monkeypatch.setenv("PATH", path))
 
@@ -242,6 +251,21 @@ def test_a_cluster_that_cannot_be_created_is_deleted_and_its_error_is_shown(
     with pytest.raises(BuildError, match=r"creating a cluster of kind failed(?s:.*)no space left on device"):
         use()
     assert " delete " in machine.list_calls()[-1]
+
+
+def test_kubernetes_starts_on_cgroups_of_version_1(
+    machine: Machine, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet of Kubernetes 1.35 and later refuses to, unless its settings say otherwise."""
+    machine.install_engine("docker")
+    machine.install_kind()
+    use(lambda: machine.seen.append(machine.read_settings()))
+    monkeypatch.setattr(cgroups, "is_version_1", lambda: False)
+    use(lambda: machine.seen.append(machine.read_settings()))
+    on_version_1, on_version_2 = machine.seen
+    (patch,) = yaml.safe_load(on_version_1)["kubeadmConfigPatches"]
+    assert yaml.safe_load(patch)["failCgroupV1"] is False
+    assert on_version_2 == ""
 
 
 def test_the_cluster_of_a_killed_run_is_deleted_by_the_next_run(machine: Machine, use: Callable[..., None]) -> None:
