@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from devcluster.building import progress
 from devcluster.building.cache import cache_folder
 from devcluster.building.toolchain import BuildError, run
 from devcluster.clusters.kubernetes import KubernetesCluster
@@ -164,7 +165,7 @@ def _delete_left_over() -> None:
     for path in _records().glob("[!.]*"):
         with suppress(BlockingIOError, FileNotFoundError, BuildError), path.open() as record:
             fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as folder, progress.step("Deleting the cluster of a killed run"):
                 command = ("delete", "cluster", "--kubeconfig", f"{folder}/kubeconfig", "--name", path.name)
                 _run_kind(record.read(), *command, what="deleting the cluster of a killed run")
             path.unlink()
