@@ -17,6 +17,23 @@ _OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-o", "bin/")
 # packages that the API server and a node's programs share only once, because the options are the same.
 _QUICK_OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false -l", "-o", "bin/")
 
+# All plugins would double the work of the compiler: they include the clients of several clouds.
+_COREDNS = """\
+package main
+
+import (
+	"github.com/coredns/coredns/coremain"
+
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+)
+
+func main() {
+	coremain.Run()
+}
+"""
+
 _PAUSE = """\
 package main
 
@@ -63,24 +80,29 @@ def _kubernetes(name: str, *programs: str) -> Entry:
 
 
 def coredns_binary() -> Path:
-    """Return the path of `coredns`."""
-    return _program("coredns", COREDNS_VERSION, "github.com/coredns/coredns").folder() / "bin" / "coredns"
+    """Return the path of `coredns` with the plugins that a node's DNS uses."""
+    module = _module("github.com/coredns/coredns", COREDNS_VERSION)
+
+    def build(folder: Path) -> None:
+        with progress.step(f"Building CoreDNS {COREDNS_VERSION}") as step:
+            (folder / "coredns").mkdir()
+            (folder / "coredns" / "main.go").write_text(_COREDNS)
+            _build(step, folder, module, "-s -w", ("./coredns",), _QUICK_OPTIONS)
+
+    name = f"coredns-{COREDNS_VERSION}"
+    return build_cached(name, module, _COREDNS, *_QUICK_OPTIONS, build=build) / "bin" / "coredns"
 
 
 def kind() -> Entry:
     """Return the cache entry of `kind`."""
-    return _program("kind", KIND_VERSION, "sigs.k8s.io/kind")
-
-
-def _program(name: str, version: str, module_path: str) -> Entry:
-    """Return the cache entry of a module's program, which has the module's name."""
-    module = _module(module_path, version)
+    path = "sigs.k8s.io/kind"
+    module = _module(path, KIND_VERSION)
 
     def build(folder: Path) -> None:
-        with progress.step(f"Building {name} {version}") as step:
-            _build(step, folder, module, "-s -w", (module_path,))
+        with progress.step(f"Building kind {KIND_VERSION}") as step:
+            _build(step, folder, module, "-s -w", (path,), _OPTIONS)
 
-    return Entry(name=f"{name}-{version}", inputs=(module, *_OPTIONS), build=build)
+    return Entry(name=f"kind-{KIND_VERSION}", inputs=(module, *_OPTIONS), build=build)
 
 
 def pause_binary() -> Path:
@@ -122,7 +144,7 @@ def _build(
     module: str,
     linker_flags: str,
     packages: tuple[str, ...],
-    options: tuple[str, ...] = _OPTIONS,
+    options: tuple[str, ...],
 ) -> None:
     (folder / "go.mod").write_text(module)
     build_programs(step, folder, _OLDEST_GO, packages, [*options, "-ldflags", linker_flags])

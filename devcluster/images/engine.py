@@ -8,7 +8,7 @@ from devcluster.building.toolchain import run
 from devcluster.images.build import Image, name_image
 from devcluster.images.wheels import PROJECT
 
-_ENVIRONMENT: Final = {"DOCKER_BUILDKIT": "1", "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
+BUILD_ENVIRONMENT: Final = {"DOCKER_BUILDKIT": "1", "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
 """Old Docker has no BuildKit by default, and kind cannot load an image whose archive has attestations."""
 
 
@@ -18,7 +18,7 @@ def build_with_engine(engine: str, image: Image) -> None:
         file = ("--file", f"images/{image}/Containerfile")
         base = ("--build-arg", f"KONTROLLER_IMAGE={name_image(Image.KONTROLLER)}")
         command = [engine, "build", *file, *base, "--tag", name_image(image), "."]
-        run(command, what=f"building the image {image}", cwd=PROJECT, env=_ENVIRONMENT)
+        run(command, what=f"building the image {image}", cwd=PROJECT, env=BUILD_ENVIRONMENT)
 
 
 def save_image(engine: str, image: Image, archive: Path) -> None:

@@ -65,11 +65,11 @@ def plan_preparation(images: Sequence[Image]) -> list[Callable[[], object]]:
     if os.environ.get("KUBECONFIG"):
         _read_registry()
         return [partial(fill_cache, API_SERVER)]
-    if engine := _choose_engine():
+    if isinstance(engine := _choose_engine(), str):
         progress.say(f"The cluster will be one of kind, with {engine}")
         builds = (partial(build_with_engine, engine, image) for image in images)
         return [partial(fill_cache, (Part.HELM,)), KIND.path, *builds]
-    progress.say("The cluster will be a node on this machine, because no container engine runs")
+    progress.say(f"The cluster will be a node on this machine, without kind ({engine})")
     parts = [*(_KAFKA_OF[image] for image in images if image in _KAFKA_OF), *API_SERVER]
     archives = (partial(image_archive, image) for image in images)
     return [partial(fill_cache, parts), install_for_a_node, node_binaries, coredns_binary, *archives]
@@ -80,7 +80,7 @@ def cluster_with_pods(folder: RunFolder, images: Sequence[Image] = CHART_IMAGES)
     """Yield a cluster for pods; a cluster that was made for it ends with the block. Raises NoCluster."""
     if given := os.environ.get("KUBECONFIG"):
         yield PodCluster(kubernetes=KubernetesCluster(folder, Path(given)), images=_read_registry())
-    elif engine := _choose_engine():
+    elif isinstance(engine := _choose_engine(), str):
         with kind_cluster(folder, engine) as kind:
             yield _load(PodCluster(kubernetes=kind, load_images=kind.load_images), images)
     else:
@@ -92,8 +92,8 @@ def cluster_with_pods(folder: RunFolder, images: Sequence[Image] = CHART_IMAGES)
             yield _load(PodCluster(kubernetes=node, load_images=load_images), images)
 
 
-def _choose_engine() -> str | None:
-    """Return the engine for a cluster of kind; None for a node without one. Raises NoCluster."""
+def _choose_engine() -> str | NoEngine:
+    """Return the engine for a cluster of kind; for a node without an engine, the reason. Raises NoCluster."""
     try:
         return find_engine()
     except NoEngine as error:
@@ -103,7 +103,7 @@ def _choose_engine() -> str | None:
                 "Start Docker or Podman. Or set KUBECONFIG to a cluster, and KONTROLLER_IMAGES to the registry from which "
                 "it can pull the images"
             ) from error
-        return None
+        return error
 
 
 def _load(cluster: PodCluster, images: Sequence[Image]) -> PodCluster:

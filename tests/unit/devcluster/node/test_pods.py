@@ -2,26 +2,39 @@
 
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from devcluster import __main__ as devcluster
 from devcluster.building.toolchain import BuildError
-from devcluster.node import pods
+from devcluster.node import cgroups, pods
 from devcluster.node.pods import NoCluster
 
 REFUSED = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
+NO_DAEMON = f"echo Client: 1; echo '{REFUSED}' >&2; exit 1"
+NO_DAEMON_FOR_DOCKER_20 = f"echo Client: 1; echo 'ERROR: {REFUSED}'; echo errors pretty printing info >&2; exit 1"
+BUILDX_MISSING = "ERROR: BuildKit is enabled but the buildx component is missing or broken."
+NO_BUILDX = (
+    f"""if [ "$DOCKER_BUILDKIT" = 1 ]; then echo '{BUILDX_MISSING}' >&2; """
+    "echo '       https://docs.docker.com/go/buildx/' >&2; exit 1; fi"
+)
 ENGINE = """#!/bin/sh
 echo "$(basename $0) $*" >> {calls}
-case $1 in info) {info};; save) echo image > "$3";; esac
+case $1 in --version) echo "{version}";; info) {info};; build) {build};; save) echo image > "$3";; esac
 """
+QUESTIONS = (" --version", " info", " build --help")
 KIND = """#!/bin/sh
 [ "$1" = version ] && echo "kind v0.31.0 go1.25.5 linux/amd64" && exit
 echo "kind $KIND_EXPERIMENTAL_PROVIDER $*" >> {calls}
+for name; do :; done
 case "$1 $2" in
-    "create cluster") {create}; echo "of $8" > "$4";;
+    "create cluster") {create}; echo "of $name" > "$4"; touch {clusters}/$name
+        [ "$7" != --config ] || cat "$8" > {clusters}/$name;;
+    "delete cluster") rm -f {clusters}/$name;;
     "load image-archive") grep -q image "$3";;
 esac
 """
@@ -33,22 +46,34 @@ class Machine:
     def __init__(self, folder: Path, path: Callable[[str], None]) -> None:
         self._folder = folder
         self._calls = folder / "calls"
+        self.seen: list[str] = []
+        (folder / "clusters").mkdir()
         path(f"{folder}:/usr/bin:/bin")
         for name in ("kubectl", "helm"):
             self._put(name, f'#!/bin/sh\necho v{3 if name == "helm" else 1}.34.1 "$KUBECACHEDIR" "$KUBECONFIG"\n')
 
-    def install_engine(self, name: str, *, fails_with: str = "") -> None:
-        info = f"echo 'Client: 1'; echo '{fails_with}' >&2; exit 1" if fails_with else "exit 0"
-        self._put(name, ENGINE.format(calls=self._calls, info=info))
+    def install_engine(self, name: str, *, version: str = "", info: str = ":", build: str = ":") -> None:
+        versions = {"docker": "Docker version 28.2.2, build e6534b4", "podman": "podman version 4.3.1"}
+        script = ENGINE.format(calls=self._calls, version=version or versions[name], info=info, build=build)
+        self._put(name, script)
 
     def install_kind(self, *, fails_with: str = "") -> None:
         create = f"echo '{fails_with}' >&2; exit 1" if fails_with else ":"
-        self._put("kind", KIND.format(calls=self._calls, create=create))
+        self._put("kind", KIND.format(calls=self._calls, clusters=self._folder / "clusters", create=create))
+
+    def list_clusters(self) -> list[str]:
+        """Return the names of the clusters that kind has."""
+        return [path.name for path in (self._folder / "clusters").iterdir()]
+
+    def read_settings(self) -> str:
+        """Return the settings of the only cluster."""
+        (cluster,) = self.list_clusters()
+        return (self._folder / "clusters" / cluster).read_text()
 
     def list_calls(self) -> list[str]:
         """Return the commands that changed something, without the temporary folders in them."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
-        return [" ".join(map(_shorten, line.split())) for line in lines if not line.endswith(" info")]
+        return [" ".join(map(_shorten, line.split())) for line in lines if not line.endswith(QUESTIONS)]
 
     def _put(self, name: str, script: str) -> None:
         program = self._folder / name
@@ -68,6 +93,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv("KONTROLLER_CACHE", str(tmp_path / "cache"))
     (tmp_path / "cache").mkdir()
     monkeypatch.setattr(pods, "find_missing_for_node", lambda: "it needs Linux and root")
+    monkeypatch.setattr(cgroups, "is_version_1", lambda: True)
     (tmp_path / "bin").mkdir()
     return Machine(tmp_path / "bin", lambda path: monkeypatch.setenv("PATH", path))
 
@@ -162,7 +188,7 @@ def test_ctrl_c_deletes_the_cluster_and_is_no_failure(machine: Machine, use: Cal
 
 
 def test_an_engine_that_does_not_answer_is_left_for_one_that_does(machine: Machine, use: Callable[..., None]) -> None:
-    machine.install_engine("docker", fails_with=REFUSED)
+    machine.install_engine("docker", info=NO_DAEMON)
     machine.install_engine("podman")
     machine.install_kind()
     use()
@@ -171,16 +197,45 @@ def test_an_engine_that_does_not_answer_is_left_for_one_that_does(machine: Machi
     assert {call.split()[1] for call in calls if call.startswith("kind")} == {"podman"}
 
 
-def test_an_engine_that_does_not_answer_is_named_with_its_reason(machine: Machine, use: Callable[..., None]) -> None:
-    machine.install_engine("docker", fails_with=REFUSED)
+@pytest.mark.parametrize("answer", [NO_DAEMON, NO_DAEMON_FOR_DOCKER_20], ids=["docker-28", "docker-20"])
+def test_an_engine_that_does_not_answer_is_named_with_its_reason(
+    machine: Machine, use: Callable[..., None], answer: str
+) -> None:
+    machine.install_engine("docker", info=answer)
     with pytest.raises(NoCluster) as refused:
         use()
     assert str(refused.value).splitlines()[:3] == [
         "No cluster can run pods here.",
-        f"kind: docker does not answer: {REFUSED}",
+        f"kind: docker does not answer: {'ERROR: ' if answer == NO_DAEMON_FOR_DOCKER_20 else ''}{REFUSED}",
         "A node without a container engine: it needs Linux and root",
     ]
     assert machine.list_calls() == [], "nothing is built in vain"
+
+
+def test_an_engine_without_its_builder_is_named_before_anything_is_built(
+    machine: Machine, use: Callable[..., None]
+) -> None:
+    machine.install_engine("docker", build=NO_BUILDX)
+    with pytest.raises(NoCluster, match=f"kind: docker cannot build images: {BUILDX_MISSING}\n"):
+        use()
+    assert machine.list_calls() == []
+
+
+def test_the_program_docker_of_podman_is_not_used_as_docker(machine: Machine, use: Callable[..., None]) -> None:
+    machine.install_engine("docker", version="podman version 4.3.1")
+    machine.install_engine("podman")
+    machine.install_kind()
+    use()
+    assert {call.split()[0] for call in machine.list_calls()} == {"podman", "kind"}
+
+
+def test_a_node_of_our_own_is_used_with_the_reason_against_kind(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.install_engine("docker", build=NO_BUILDX)
+    monkeypatch.setattr(pods, "find_missing_for_node", lambda: None)
+    pods.plan_preparation(pods.CHART_IMAGES)
+    assert f"without kind (docker cannot build images: {BUILDX_MISSING})" in capsys.readouterr().err
 
 
 def test_a_machine_without_an_engine_is_told_what_to_start(machine: Machine, use: Callable[..., None]) -> None:
@@ -196,6 +251,47 @@ def test_a_cluster_that_cannot_be_created_is_deleted_and_its_error_is_shown(
     with pytest.raises(BuildError, match=r"creating a cluster of kind failed(?s:.*)no space left on device"):
         use()
     assert " delete " in machine.list_calls()[-1]
+
+
+def test_kubernetes_starts_on_cgroups_of_version_1(
+    machine: Machine, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet of Kubernetes 1.35 and later refuses to, unless its settings say otherwise."""
+    machine.install_engine("docker")
+    machine.install_kind()
+    use(lambda: machine.seen.append(machine.read_settings()))
+    monkeypatch.setattr(cgroups, "is_version_1", lambda: False)
+    use(lambda: machine.seen.append(machine.read_settings()))
+    on_version_1, on_version_2 = machine.seen
+    (patch,) = yaml.safe_load(on_version_1)["kubeadmConfigPatches"]
+    assert yaml.safe_load(patch)["failCgroupV1"] is False
+    assert on_version_2 == ""
+
+
+def test_the_cluster_of_a_killed_run_is_deleted_by_the_next_run(machine: Machine, use: Callable[..., None]) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+    with subprocess.Popen([sys.executable, "-m", "devcluster", "try"], stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        assert any(line.startswith("Ready.") for line in killed.stdout)
+        killed.kill()
+    (left_over,) = machine.list_clusters()
+    use(lambda: machine.seen.extend(machine.list_clusters()))
+    (seen,) = machine.seen
+    assert seen != left_over
+    assert machine.list_clusters() == []
+
+
+def test_the_cluster_of_another_run_is_left_alone(machine: Machine, use: Callable[..., None]) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+
+    def use_another() -> None:
+        use(lambda: machine.seen.extend(machine.list_clusters()))
+
+    use(use_another)
+    assert len(machine.seen) == 2, "both exist"
+    assert machine.list_clusters() == []
 
 
 def test_a_cluster_of_the_user_needs_a_registry_before_anything_is_built(
