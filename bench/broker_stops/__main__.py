@@ -71,7 +71,7 @@ def _measure(scene: Scene, kind: str, run: int, results: ResultsFile) -> None:
     load_before = round(os.getloadavg()[0], 1)
     new, old = scene.toolbox.start_load(_TOPIC), scene.load
     earlier = {
-        each: (len(each.list_acknowledged()), each.count_errors(), len(each.list_timeouts())) for each in (new, old)
+        each: (len(each.list_acknowledged()), len(each.list_errors()), len(each.list_timeouts())) for each in (new, old)
     }
     STOPS[kind](scene)
     for load in (new, old):
@@ -83,7 +83,7 @@ def _measure(scene: Scene, kind: str, run: int, results: ResultsFile) -> None:
             "producer": producer,
             "run": run,
             "seconds": round(find_longest_gap(load.list_acknowledged(), since=acknowledged), 3),
-            "errors": load.count_errors() - errors,
+            "errors": len(load.list_errors()) - errors,
             "timeouts": len(load.list_timeouts()) - timeouts,
             "load_before": load_before,
         }

@@ -43,7 +43,7 @@ class RefusingBroker(socketserver.ThreadingTCPServer):
 
 
 @contextmanager
-def refusing_broker() -> Iterator[RefusingBroker]:
+def serve_refusing_broker() -> Iterator[RefusingBroker]:
     """Run a broker on a port of its own while the block runs."""
     with RefusingBroker() as broker:
         serving = threading.Thread(target=broker.serve_forever, kwargs={"poll_interval": 0.05})

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Producer
 
 from devcluster.clients.load import AckedProducer, Acknowledged, LoadReport, find_lost
 from devcluster.running.processes import wait_until
-from tests.unit.devcluster.refusing_broker import TOPIC, refusing_broker
+from tests.unit.devcluster.refusing_broker import TOPIC, serve_refusing_broker
 
 OnDelivery = Callable[[KafkaError | None, Any], None]
 
@@ -134,7 +134,7 @@ def test_values_that_were_never_acknowledged_are_no_loss() -> None:
 
 
 def test_a_batch_that_a_new_leader_refused_is_not_acknowledged_with_the_next_one() -> None:
-    with refusing_broker() as broker, AckedProducer(broker.bootstrap, TOPIC, rate_per_s=5) as producer:
+    with serve_refusing_broker() as broker, AckedProducer(broker.bootstrap, TOPIC, rate_per_s=5) as producer:
         wait_until(lambda: producer.acknowledged_count > 4, "the broker took messages")
         report = producer.stop()
         assert broker.taken == list(range(report.sent))
