@@ -199,18 +199,27 @@ class Change:
     ) -> DataFrame:
         """Replace the rows of these clusters by `rows`, and return the rows as written. `rows` has no other clusters.
 
-        Use this for tables that are written by clusters only. `files`: the number of files of each cluster, 1 if not
-        given; a table that is divided by day as well has one or more for each day."""
+        Use this for tables that are written by clusters only. `files` is that of `add_clusters`."""
+        return self.replace_clusters(table, clusters, self.add_clusters(table, rows, files))
+
+    def add_clusters(self, table: Table, rows: DataFrame, files: Mapping[str, int] | None = None) -> tuple[Part, ...]:
+        """Write the rows of clusters. The parts belong to no table until they replace others.
+
+        `files`: the number of files of each cluster, 1 if not given; a table that is divided by day as well has one or
+        more for each day."""
         ordered = divide_by_cluster(table, rows, files or {}) if table.by_day is None else divide_by_day(table, rows)
-        parts = self._write_divided(table, ordered)
+        return self._write_divided(table, ordered)
+
+    def replace_clusters(self, table: Table, clusters: Collection[str], parts: tuple[Part, ...]) -> DataFrame:
+        """Put these parts in the place of all parts of these clusters, and return their rows."""
         self.parts[table.name] = replace_clusters(self.parts_of(table), clusters, parts)
         return self.read_parts(table, parts)
 
-    def write_from(self, table: Table, rows: DataFrame, days: Mapping[str, str]) -> DataFrame:
-        """Replace each cluster's rows from its day (such as 2026-01-31) on by `rows`, and return them as written.
+    def replace_days_from(self, table: Table, days: Mapping[str, str], parts: tuple[Part, ...]) -> DataFrame:
+        """Put these parts in the place of each cluster's parts from its day (such as 2026-01-31) on, and return their
+        rows.
 
-        The table is divided by day, and `rows` has only these clusters and days."""
-        parts = self._write_divided(table, divide_by_day(table, rows))
+        The table is divided by day, and the parts have only these clusters and days."""
         self.parts[table.name] = replace_days_from(self.parts_of(table), days, parts)
         return self.read_parts(table, parts)
 
@@ -244,6 +253,10 @@ class Change:
     def parts_of(self, table: Table) -> tuple[Part, ...]:
         return self.parts.get(table.name, self.before.parts.get(table.name, ()))
 
+    def name_write(self) -> str:
+        """Return a name for the parts of one write."""
+        return new_write(self.before.number + 1)
+
     def _write_divided(self, table: Table, rows: DataFrame) -> tuple[Part, ...]:
         """Write rows into folders by the columns that divide the table, and return their parts."""
         write = self._write(table, rows, DIVIDED_BY_CLUSTER if table.by_day is None else DIVIDED_BY)
@@ -253,7 +266,7 @@ class Change:
 
     def _write(self, table: Table, rows: DataFrame, divided_by: tuple[str, ...] = ()) -> str:
         """Write rows unsorted into folders by these columns, and return the name of the write."""
-        write = new_write(self.before.number + 1)
+        write = self.name_write()
         path = f"{self.store.path(table)}/{write}"
         with translate_errors(f"the table {table.name} cannot be written to {path}"):
             rows.write.mode("error").partitionBy(*divided_by).parquet(path)

@@ -328,7 +328,7 @@ class TestWhileAHistoryChanges:
             take_in(kept, journal)
             seen["taken in"] = rows_of(kept)
             with pytest.MonkeyPatch.context() as stopped:
-                stopped.setattr(Change, "write_clusters", stop_after(Change.write_clusters, times=4))
+                stopped.setattr(Change, "replace_clusters", stop_after(Change.replace_clusters, times=4))
                 with pytest.raises(Stop):
                     kept.fold()
             seen["stopped"] = rows_of(kept)

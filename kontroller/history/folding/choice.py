@@ -12,9 +12,9 @@ from kontroller.history.folding.definitions import OF_WRITERS
 from kontroller.history.folding.embedded import compute
 from kontroller.history.folding.tables import JOURNALS, MARKS, RAW_EVENTS, TALLIES
 from kontroller.history.folding.tails import Tail
-from kontroller.history.folding.what_is_new import Pair, find_clusters_to_fold, find_nameless_journals, read_for
+from kontroller.history.folding.what_is_new import Pair, find_clusters_to_fold, find_nameless_journals
 from kontroller.history.generations.generation import Part, Parts, cluster_of, date_of, is_from, select_clusters
-from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, TEXT, Table, columns
+from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, Table
 from kontroller.history.store import Change, Store
 
 _NOTHING_NEW: Final = "9999-12-31"
@@ -28,8 +28,6 @@ class Choice:
 
     clusters: frozenset[str]
     tails: tuple[Tail, ...]
-    read: frozenset[str]
-    """The clusters whose raw records are read to fold the whole clusters."""
     writers: Writers
 
     @property
@@ -40,11 +38,6 @@ class Choice:
     def days(self) -> dict[str, str]:
         """The first day to read and write of each cluster with a tail."""
         return {tail.cluster_id: tail.day for tail in self.tails}
-
-    def list_recorded(self, raw: Store) -> DataFrame:
-        """Return the `journal` and `cluster_id` of each recorder."""
-        pairs = sorted(pair for pair, is_recorded in self.writers.items() if is_recorded)
-        return raw.spark.createDataFrame(pairs, columns(cluster_id=TEXT, journal=TEXT))
 
 
 def choose(raw: Store, before: Change, news: Parts) -> Choice:
@@ -59,8 +52,7 @@ def choose(raw: Store, before: Change, news: Parts) -> Choice:
     others |= {cluster for (cluster, journal), is_recorded in known.items() if writers[cluster, journal] != is_recorded}
     of = _Tails(raw=raw, before=before, writers=writers)
     found = of.find(clusters - others, news.get(RAW_EVENTS.name, ()))
-    whole = clusters - {tail.cluster_id for tail in found}
-    return Choice(clusters=clusters, tails=found, read=read_for(whole, writers.keys()), writers=writers)
+    return Choice(clusters=clusters, tails=found, writers=writers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +68,8 @@ class _Tails:
         if not spans:
             return ()
         days = {cluster: span.day for cluster, span in spans.items()}
-        raw, kept = read_raw_tails(self.raw, days), self._events(days)
+        raw = self.raw.read_parts(RAW_EVENTS, list_raw_tails(self.raw, days))
+        kept = self._events(days)
         terms = tails.terms(raw)
         began = tails.begins(kept)
         counts = {row.cluster_id: row.records for row in self.before.read(TALLIES).collect()}
@@ -131,7 +124,6 @@ def _first_days(clusters: Collection[str], news: Collection[Part]) -> dict[str, 
     return days
 
 
-def read_raw_tails(raw: Store, days: Mapping[str, str]) -> DataFrame:
-    """Return the raw records of each of these clusters from its day on."""
-    parts = raw.at_present.parts.get(RAW_EVENTS.name, ())
-    return raw.read_parts(RAW_EVENTS, tuple(part for part in parts if is_from(part, days)))
+def list_raw_tails(raw: Store, days: Mapping[str, str]) -> tuple[Part, ...]:
+    """Return the parts with the raw records of each of these clusters from its day on."""
+    return tuple(part for part in raw.at_present.parts.get(RAW_EVENTS.name, ()) if is_from(part, days))

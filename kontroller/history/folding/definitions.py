@@ -25,7 +25,7 @@ from kontroller.history.schemas import (
     Table,
     columns,
 )
-from kontroller.history.transforms import journals, layers
+from kontroller.history.transforms import journals, layers, lines
 from kontroller.history.transforms.accounts.once import count_records
 from kontroller.history.transforms.broker_intervals import broker_intervals
 from kontroller.history.transforms.changes import changes
@@ -53,6 +53,8 @@ COUNTS: Final = columns(cluster_id=TEXT, records=LONG, is_of_logs=FLAG, is_once=
 
 OF_WRITERS: Final = Definition(name="writers", make=journals.find_writers, reads=(RAW_EVENTS,), schema=JOURNALS.schema)
 OF_COUNTS: Final = Definition(name="counts", make=count_records, reads=(RAW_EVENTS,), schema=COUNTS)
+OF_EVENTS: Final = Definition(name="events", make=lines.add_origins, reads=(RAW_EVENTS, JOURNALS), schema=EVENTS.schema)
+"""The events of clusters whose raw records are all used as they are."""
 OF_MARKS: Final = Definition(name="marks", make=breaks.marks, reads=(EVENTS,), schema=MARKS.schema)
 OF_CHANGES: Final = Definition(name="changes", make=changes, reads=(EVENTS, KNOWN_SPANS), schema=CHANGES.schema)
 OF_CHECKSUMS: Final = Definition(
@@ -80,6 +82,6 @@ OF_PROOFS: Final = Definition(
     schema=PROOFS.schema,
 )
 DEFINITIONS: Final = (
-    OF_WRITERS, OF_COUNTS, OF_MARKS, OF_CHANGES, OF_CHECKSUMS, OF_CONFIGS, OF_UNKNOWN_TOPICS, OF_BROKERS, OF_PARTITIONS,
-    OF_PROOFS,
+    OF_WRITERS, OF_COUNTS, OF_EVENTS, OF_MARKS, OF_CHANGES, OF_CHECKSUMS, OF_CONFIGS, OF_UNKNOWN_TOPICS, OF_BROKERS,
+    OF_PARTITIONS, OF_PROOFS,
 )  # fmt: skip

@@ -2,7 +2,8 @@
 
 Spark spends more on planning and compiling a definition than on the records of most clusters, and moves all records
 between tasks. A cluster is folded by itself, so one task can do it alone: DuckDB reads the kept files, and runs the
-definitions (`definitions`) as `scripts.duckdb_sql` has compiled them. A task folds several small clusters at once.
+definitions (`definitions`) as `scripts.duckdb_sql` has compiled them. The task also writes the files of the table, so
+no row passes through Spark. A task folds several small clusters at once.
 
 Spark folds clusters whose files are larger than `LARGEST_BYTES`, and histories at other places.
 """
@@ -10,7 +11,9 @@ Spark folds clusters whose files are larger than `LARGEST_BYTES`, and histories 
 import functools
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -22,25 +25,43 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kontroller.history.folding.definitions import Definition
-from kontroller.history.generations.generation import Part, cluster_of, select_clusters
+from kontroller.history.folding.files import sort_rows, write_files
+from kontroller.history.generations.folders import make_not_written
+from kontroller.history.generations.generation import Part, cluster_of, folder_of, select_clusters
 from kontroller.history.generations.locks import find_local_folder
-from kontroller.history.schemas import Table
-from kontroller.history.store import Store
+from kontroller.history.schemas import TEXT, Table, columns
+from kontroller.history.store import Change, Store
 
 LARGEST_BYTES: Final = 64 << 20
 """The size of a cluster's files from which on Spark folds it: some 3,000,000 records."""
 RUN_BYTES: Final = 16 << 20
 """The size of the files of small clusters that one task folds at once."""
-MEMORY: Final = "256MB"
-"""The memory of a run. DuckDB writes what needs more to temporary files."""
+MEMORY: Final = "192MB"
+"""The memory of a run, beside the rows that are being written. DuckDB writes what needs more to temporary files."""
 _ROWS_IN_A_BATCH: Final = 10_000
+_FILES: Final = pa.schema({"cluster_id": pa.string(), "files": pa.int64()})
 _SQL: Final = Path(__file__).with_name("duckdb.sql")
 _GLOB: Final = frozenset("*?[")
 """Characters of a path that DuckDB takes for a pattern."""
 
 Parts = Mapping[Table, Sequence[Part]]
-Run = Mapping[str, list[str]]
-"""The files of the tables to read, by the tables' names."""
+_WRITTEN: Final = columns(part=TEXT, error=TEXT)
+"""The parts that a task has written, or the reason why it could not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The clusters that one task folds at once."""
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    """The files of the tables to read, by the tables' names."""
+    folders: dict[str, str] = field(default_factory=dict)
+    """The names of the clusters' folders."""
+
+    def add(self, cluster: str, folder: str, files: Mapping[str, list[str]]) -> None:
+        self.folders[cluster] = folder
+        for name, of_cluster in files.items():
+            self.files.setdefault(name, []).extend(of_cluster)
 
 
 def compute(store: Store, definition: Definition, parts: Parts, **few: DataFrame) -> DataFrame:
@@ -50,10 +71,27 @@ def compute(store: Store, definition: Definition, parts: Parts, **few: DataFrame
     runs, large = _divide(store, parts)
     found = [_compute_embedded(store, definition, runs, few)] if runs else []
     if large:
-        of_spark = {table: select_clusters(parts[table], large) for table in parts}
-        rows = {table.name: store.read_parts(table, of) for table, of in of_spark.items()} | few
-        found.append(definition.make(*(rows[table.name] for table in definition.reads)))
+        found.append(_compute_by_spark(store, definition, parts, large, few))
     return functools.reduce(DataFrame.unionByName, found or [store.spark.createDataFrame([], definition.schema)])
+
+
+def write(
+    change: Change,
+    table: Table,
+    definition: Definition,
+    source: Store,
+    parts: Parts,
+    files: Mapping[str, int] | None = None,
+    **few: DataFrame,
+) -> tuple[Part, ...]:
+    """Compute a table from the parts of `source`, and write it. The parts belong to no table until they replace others.
+
+    `parts` and `few` are those of `compute`, `files` is that of `Change.add_clusters`. Raises `NotWritten`."""
+    runs, large = _divide(source, parts)
+    written = _write_embedded(change, table, definition, source, runs, files or {}, few) if runs else ()
+    if large:
+        written += change.add_clusters(table, _compute_by_spark(source, definition, parts, large, few), files)
+    return written
 
 
 def read_sql() -> dict[str, str]:
@@ -66,7 +104,7 @@ def read_sql() -> dict[str, str]:
 def _divide(store: Store, parts: Parts) -> tuple[Sequence[Run], frozenset[str]]:
     """Return the runs of DuckDB, and the clusters that are left to Spark."""
     first = next(iter(parts.values()))
-    clusters = sorted({cluster_of(part) for part in first})
+    clusters = {cluster_of(part): folder_of(part) for part in sorted(first, key=cluster_of)}
     folder = find_local_folder(store.location)
     is_here = str(store.spark.sparkContext.master).startswith("local")
     if folder is None or not is_here or _GLOB & set(str(folder)):
@@ -81,29 +119,79 @@ def _divide(store: Store, parts: Parts) -> tuple[Sequence[Run], frozenset[str]]:
                     raise store.make_replaced_error(table)
                 files[cluster].setdefault(table.name, []).extend(map(str, found))
                 sizes[cluster] += sum(file.stat().st_size for file in found)
-    large = frozenset(cluster for cluster in clusters if sizes[cluster] > LARGEST_BYTES)
-    return _join_small([(sizes[cluster], files[cluster]) for cluster in clusters if cluster not in large]), large
-
-
-def _join_small(clusters: Iterable[tuple[int, Run]]) -> Sequence[Run]:
-    """Return runs of several clusters, from the bytes and files of each."""
-    runs: list[dict[str, list[str]]] = []
+    runs: list[Run] = []
     left = 0
-    for size, files in clusters:
-        if not runs or size > left:
-            runs.append({})
-            left = RUN_BYTES
-        left -= size
-        for name, of_cluster in files.items():
-            runs[-1].setdefault(name, []).extend(of_cluster)
-    return runs
+    for cluster, size in sizes.items():
+        if size <= LARGEST_BYTES:
+            if not runs or size > left:
+                runs.append(Run())
+                left = RUN_BYTES
+            left -= size
+            runs[-1].add(cluster, clusters[cluster], files[cluster])
+    return runs, frozenset(cluster for cluster, size in sizes.items() if size > LARGEST_BYTES)
+
+
+def _compute_by_spark(
+    store: Store, definition: Definition, parts: Parts, clusters: Collection[str], few: Mapping[str, DataFrame]
+) -> DataFrame:
+    of_spark = {table: select_clusters(of, clusters) for table, of in parts.items()}
+    rows = {table.name: store.read_parts(table, of) for table, of in of_spark.items()} | dict(few)
+    return definition.make(*(rows[table.name] for table in definition.reads))
 
 
 def _compute_embedded(
     store: Store, definition: Definition, runs: Sequence[Run], few: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """Return the table of a definition, each run as one task."""
-    spark, sql, schema = store.spark, read_sql()[definition.name], definition.schema
+    sql, kind = read_sql()[definition.name], _arrow(definition.schema)
+
+    def collect(database: duckdb.DuckDBPyConnection, _: Run) -> Iterator[pa.RecordBatch]:
+        for batch in database.sql(sql).to_arrow_reader(_ROWS_IN_A_BATCH):
+            yield batch.cast(kind)
+
+    return _run_in_tasks(store, definition, runs, few, collect, definition.schema)
+
+
+def _write_embedded(
+    change: Change,
+    table: Table,
+    definition: Definition,
+    source: Store,
+    runs: Sequence[Run],
+    files: Mapping[str, int],
+    few: Mapping[str, DataFrame],
+) -> tuple[Part, ...]:
+    folder = find_local_folder(change.store.path(table))
+    assert folder is not None, "both stores of a history are in its folder"
+    write, kind = change.name_write(), _arrow(table.schema)
+    sql, place = sort_rows(table, read_sql()[definition.name]), folder / write
+
+    def write_run(database: duckdb.DuckDBPyConnection, run: Run) -> Iterator[pa.RecordBatch]:
+        several = {cluster: count for cluster, count in files.items() if cluster in run.folders}
+        counts = pa.table({"cluster_id": [*several], "files": [*several.values()]}, _FILES)
+        batches = database.register("several_files", counts).sql(sql).to_arrow_reader(_ROWS_IN_A_BATCH)
+        try:
+            found = [{"part": part} for part in dict.fromkeys(write_files(batches, place, run.folders, table, kind))]
+        except OSError as error:
+            found = [{"error": str(error)}]
+        yield pa.RecordBatch.from_pylist(found, _arrow(_WRITTEN))
+
+    rows = _run_in_tasks(source, definition, runs, few, write_run, _WRITTEN).collect()
+    for row in rows:
+        if row.error is not None:
+            raise make_not_written(f"the table {table.name} cannot be written to {place}", row.error)
+    return tuple(Part(f"{write}/{row.part}") for row in rows)
+
+
+def _run_in_tasks(
+    store: Store,
+    definition: Definition,
+    runs: Sequence[Run],
+    few: Mapping[str, DataFrame],
+    use: Callable[[duckdb.DuckDBPyConnection, Run], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """Return the rows that `use` makes of each run, as one task, with the tables of the definition in the database."""
+    spark = store.spark
     threads = max(1, spark.sparkContext.defaultParallelism // len(runs))
     rows = {name: frame.toArrow() for name, frame in few.items()}
     tables = {table.name: table.schema for table in definition.reads}
@@ -111,32 +199,32 @@ def _compute_embedded(
     def fold(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                inputs = {name: runs[number].get(name, []) or rows.get(name) for name in tables}
-                yield from _run(sql, schema, tables, inputs, threads)
+                inputs = {name: runs[number].files.get(name, []) or rows.get(name) for name in tables}
+                with _open(tables, inputs, threads) as database:
+                    yield from use(database, runs[number])
 
     return spark.range(0, len(runs), 1, len(runs)).mapInArrow(fold, schema)
 
 
-def _run(
-    sql: str, schema: StructType, tables: Mapping[str, StructType], inputs: Mapping[str, object], threads: int
-) -> Iterator[pa.RecordBatch]:
-    """Run a definition. `inputs`: the files of each table, or its rows, or nothing."""
-    kind = _arrow(schema)
+@contextmanager
+def _open(
+    tables: Mapping[str, StructType], inputs: Mapping[str, object], threads: int
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database with the tables of a definition. `inputs`: the files of each table, or its rows, or nothing."""
     with tempfile.TemporaryDirectory() as spilled, duckdb.connect(config=_settings(spilled, threads)) as database:
         database.execute("set TimeZone = 'UTC'")
         database.create_function("crc32", _crc32, ["varchar"], "bigint", type=PythonUDFType.ARROW)
-        for name, columns in tables.items():
+        for name, kinds in tables.items():
             found = inputs[name]
             if isinstance(found, list):
                 # Files of older records lack the newer columns.
-                database.register("nothing", _arrow(columns).empty_table())
+                database.register("nothing", _arrow(kinds).empty_table())
                 files = database.read_parquet(found, hive_partitioning=False, union_by_name=True)
                 files.create_view(f"files_of_{name}")
                 database.execute(f"create view {name} as from files_of_{name} union all by name from nothing")
             else:
-                database.register(name, found or _arrow(columns).empty_table())
-        for batch in database.sql(sql).to_arrow_reader(_ROWS_IN_A_BATCH):
-            yield batch.cast(kind)
+                database.register(name, found or _arrow(kinds).empty_table())
+        yield database
 
 
 def _settings(spilled: str, threads: int) -> dict[str, str | bool | int | float | list[str]]:

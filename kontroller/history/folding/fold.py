@@ -9,7 +9,7 @@ midnight on, its *tail* (`folding.tails`). The rest is derived from them. It rea
 snapshot.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -19,22 +19,23 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
 from kontroller.history.folding import tails
-from kontroller.history.folding.choice import Choice, choose, read_raw_tails
+from kontroller.history.folding.choice import Choice, choose, list_raw_tails
 from kontroller.history.folding.definitions import (
     OF_BROKERS,
     OF_CHANGES,
     OF_CHECKSUMS,
     OF_CONFIGS,
     OF_COUNTS,
+    OF_EVENTS,
     OF_MARKS,
     OF_PARTITIONS,
     OF_PROOFS,
     OF_UNKNOWN_TOPICS,
     Definition,
 )
-from kontroller.history.folding.embedded import compute
+from kontroller.history.folding.embedded import compute, write
 from kontroller.history.folding.tables import CHANGES, JOURNALS, MARKS, RAW_EVENTS, RAW_FINDINGS, TALLIES
-from kontroller.history.folding.what_is_new import NAMELESS, definitions
+from kontroller.history.folding.what_is_new import NAMELESS, definitions, find_nameless_journals, read_for
 from kontroller.history.generations.generation import Made, Part, is_from, select_clusters
 from kontroller.history.progress import Steps
 from kontroller.history.schemas import (
@@ -60,8 +61,6 @@ ROWS_IN_A_FILE: Final = 1 << 20
 events."""
 TABLES_AT_ONCE: Final = 2
 """While Spark plans one table, it computes another one."""
-_LARGE: Final = (FINDINGS, PARTITION_INTERVALS)
-"""Layers that grow with the records. The others have a few rows for each term, snapshot or configuration."""
 
 
 def fold(raw: Store, store: Store, steps: Steps) -> None:
@@ -103,43 +102,46 @@ class _Folding:
         self._write_changes()
         records = counts | self._count_tails()
         files = {name: 1 + count // ROWS_IN_A_FILE for name, count in records.items() if count >= ROWS_IN_A_FILE}
-        self._write(CONFIG_INTERVALS, self._compute(OF_CONFIGS))
+        self._replace(CONFIG_INTERVALS, self._make(CONFIG_INTERVALS, OF_CONFIGS))
         findings.append(text_logs.count_unreadable(self._raw(RAW_FINDINGS, self.choice.clusters)))
-        findings.append(self._compute(OF_UNKNOWN_TOPICS))
-        derived = {
-            FINDINGS: layers.all_findings(reduce(DataFrame.unionByName, findings), written, spans),
-            PARTITION_INTERVALS: self._compute(OF_PARTITIONS),
-            BROKER_INTERVALS: self._compute(OF_BROKERS),
-            PROOFS: self._compute(OF_PROOFS, snapshot_checksums=checksums),
+        findings.append(compute(self.change.store, OF_UNKNOWN_TOPICS, self._list_kept(OF_UNKNOWN_TOPICS)))
+        found = layers.all_findings(reduce(DataFrame.unionByName, findings), written, spans)
+        derived: dict[Table, Callable[[], tuple[Part, ...]]] = {
+            FINDINGS: lambda: self.change.add_clusters(FINDINGS, found, files),
+            PARTITION_INTERVALS: lambda: self._make(PARTITION_INTERVALS, OF_PARTITIONS, files),
+            BROKER_INTERVALS: lambda: self._make(BROKER_INTERVALS, OF_BROKERS),
+            PROOFS: lambda: self._make(PROOFS, OF_PROOFS, snapshot_checksums=checksums),
         }
-        kept = self._write_derived(derived, files)
+        kept = self._write_derived(derived)
         self._tally(records, kept[PROOFS], _count_by_cluster(kept[FINDINGS]))
 
-    def _write_derived(self, derived: Mapping[Table, DataFrame], files: dict[str, int]) -> dict[Table, DataFrame]:
+    def _write_derived(self, derived: Mapping[Table, Callable[[], tuple[Part, ...]]]) -> dict[Table, DataFrame]:
         """Write the layers that no other layer is made of."""
-
-        def write(table: Table) -> DataFrame:
-            of_large = files if table in _LARGE else None
-            return self.change.write_clusters(table, derived[table], self.choice.clusters, of_large)
-
         names = ", ".join(table.name for table in derived)
         with self.steps.step(f"Making the tables {names}"), ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
-            return dict(zip(derived, pool.map(write, derived), strict=True))
+            parts = pool.map(lambda write: write(), derived.values())
+            return {table: self._replace(table, of) for table, of in zip(derived, parts, strict=True)}
 
-    def _compute(self, definition: Definition, **few: DataFrame) -> DataFrame:
-        """Return the table of a definition, from the kept tables of all clusters that are folded. `few`: tables that
-        are not kept."""
-        clusters = self.choice.clusters
-        kept = {table: self._parts(table, clusters) for table in definition.reads if table.name not in few}
-        return compute(self.change.store, definition, kept, **few)
+    def _make(
+        self, table: Table, definition: Definition, files: Mapping[str, int] | None = None, **few: DataFrame
+    ) -> tuple[Part, ...]:
+        """Write a table that follows from the kept tables of all clusters that are folded. `few`: tables that are not
+        kept."""
+        return write(self.change, table, definition, self.change.store, self._list_kept(definition, few), files, **few)
+
+    def _replace(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
+        return self.change.replace_clusters(table, self.choice.clusters, parts)
+
+    def _list_kept(self, definition: Definition, few: Collection[str] = ()) -> dict[Table, tuple[Part, ...]]:
+        """Return the kept parts of all clusters that are folded, of the tables that a definition reads."""
+        return {table: self._parts(table, self.choice.clusters) for table in definition.reads if table.name not in few}
 
     def _fold_tails(self) -> tuple[DataFrame, DataFrame]:
         """Write the events of tails. Return all marks of their clusters, and the findings about records that were left
         out."""
         of, days = self.choice.tails, self.choice.days
-        records = lines.add_origins(read_raw_tails(self.raw, days), self.choice.list_recorded(self.raw))
         with self.steps.step(f"Making the table {EVENTS.name} from the last known midnight on"):
-            events = self.change.write_from(EVENTS, records, days)
+            events = self.change.replace_days_from(EVENTS, days, self._make_events(list_raw_tails(self.raw, days)))
         new = breaks.marks(tails.add_interval(events, of))
         marks = tails.merge_marks(self._read(MARKS, days), new, of)
         return marks, self._read(FINDINGS, days).where(f.col("problem").isin(*tails.LEFT_OUT))
@@ -148,41 +150,78 @@ class _Folding:
         """Write the events of the clusters that are folded from their first record on. Return their marks, their
         findings, and the number of their events."""
         clusters = self.choice.whole
-        records, counted = self._records()
-        told = {row.cluster_id: row for row in counted}
+        nameless = find_nameless_journals(self.choice.writers.keys())
+        mixed = {cluster for cluster, journal in self.choice.writers if journal in nameless}
+        parts = self._raw_parts(RAW_EVENTS, clusters - mixed)
+        counted = compute(self.raw, OF_COUNTS, {RAW_EVENTS: parts}).collect()
+        plain = {row.cluster_id: row.records for row in counted if row.is_once and not row.is_of_logs}
+        counts: dict[str, int] = {}
+        findings: list[DataFrame] = []
+        with self.steps.step(f"Making the table {EVENTS.name}"):
+            if others := clusters - plain.keys():
+                counts, findings = self._choose_accounts(others, [row for row in counted if row.cluster_id in others])
+            if plain:
+                parts = self._make_events(self._raw_parts(RAW_EVENTS, plain))
+                self.change.replace_clusters(EVENTS, plain, parts)
+        marks = compute(self.change.store, OF_MARKS, {EVENTS: self._parts(EVENTS, clusters)})
+        return marks, findings, counts | plain
+
+    def _make_events(self, raw: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Write the events of raw parts, each record of which is used as it is."""
+        return write(self.change, EVENTS, OF_EVENTS, self.raw, {RAW_EVENTS: raw}, journals=self.change.read(JOURNALS))
+
+    def _choose_accounts(self, clusters: frozenset[str], counted: list[Row]) -> tuple[dict[str, int], list[DataFrame]]:
+        """Write the events of clusters with several accounts of an epoch, records that name no cluster, or logs. Return
+        the number of the events of each cluster, and the findings about records that were left out.
+
+        `counted`: the result of `count_records` for the clusters without records that name none."""
+        records, told = self._records(clusters, counted)
         several = frozenset(name for name, row in told.items() if not row.is_once)
         counts = {name: row.records for name, row in told.items()}
         findings = []
-        with self.steps.step(f"Making the table {EVENTS.name}"):
-            if several:
-                of_several = correct_stamps(records.where(f.col("cluster_id").isin(*several)), _compute)
-                events, left_out = deduplicate(of_several, _compute)
-                kept = _count_by_cluster(self.change.write_clusters(EVENTS, events, several))
-                # Equal counts mean that no record was left out, which saves another pass over the records.
-                fewer = [name for name in several if counts[name] != kept.get(name)]
-                if fewer:
-                    findings.append(left_out.where(f.col("cluster_id").isin(*fewer)))
-                counts |= {name: kept.get(name, 0) for name in several}
-                records = records.where(~f.col("cluster_id").isin(*several))
-            if once := clusters - several:
-                self.change.write_clusters(EVENTS, records, once)
-        marks = compute(self.change.store, OF_MARKS, {EVENTS: self._parts(EVENTS, clusters)})
-        return marks, findings, counts
+        if several:
+            of_several = correct_stamps(records.where(f.col("cluster_id").isin(*several)), _compute)
+            events, left_out = deduplicate(of_several, _compute)
+            kept = _count_by_cluster(self.change.write_clusters(EVENTS, events, several))
+            # Equal counts mean that no record was left out, which saves another pass over the records.
+            fewer = [name for name in several if counts[name] != kept.get(name)]
+            if fewer:
+                findings.append(left_out.where(f.col("cluster_id").isin(*fewer)))
+            counts |= {name: kept.get(name, 0) for name in several}
+        if once := clusters - several:
+            self.change.write_clusters(EVENTS, records.where(f.col("cluster_id").isin(*once)), once)
+        return counts, findings
+
+    def _records(self, clusters: frozenset[str], counted: list[Row]) -> tuple[DataFrame, dict[str, Row]]:
+        """Return the raw records of these clusters, with the cluster and the kind of writer of each journal, and what
+        `count_records` says of them.
+
+        All three need all records of a journal."""
+        read = read_for(clusters, self.choice.writers.keys())
+        found = self._raw(RAW_EVENTS, read)
+        if read == clusters and NAMELESS not in read and not any(row.is_of_logs for row in counted):
+            return lines.add_origins(found, self.change.read(JOURNALS)), {row.cluster_id: row for row in counted}
+        named = journals.assign_clusters(_number_log_records(found), self.change.read(JOURNALS))
+        records = lines.add_origins(named.where(f.col("cluster_id").isin(*clusters)))
+        return records, {row.cluster_id: row for row in count_records(records).collect()}
 
     def _write_changes(self) -> None:
         """Write the changes of tails and of whole clusters."""
         days, whole = self.choice.days, self.choice.whole
         with self.steps.step(f"Making the table {CHANGES.name}"):
             if days:
-                self.change.write_from(CHANGES, self._compute_from(OF_CHANGES, days), days)
+                self.change.replace_days_from(CHANGES, days, self._make_changes(days))
             if whole:
-                self.change.write_clusters(CHANGES, self._compute_from(OF_CHANGES, dict.fromkeys(whole, "")), whole)
+                self.change.replace_clusters(CHANGES, whole, self._make_changes(dict.fromkeys(whole, "")))
+
+    def _make_changes(self, days: Mapping[str, str]) -> tuple[Part, ...]:
+        return write(self.change, CHANGES, OF_CHANGES, self.change.store, self._list_kept_from(days))
 
     def _checksums(self) -> DataFrame:
         """Return the checksums of all snapshots. Those of snapshots before a tail are kept."""
         of = self.choice.tails
         days = dict.fromkeys(self.choice.whole, "") | {tail.cluster_id: tail.checked_day for tail in of}
-        new = self._compute_from(OF_CHECKSUMS, days)
+        new = compute(self.change.store, OF_CHECKSUMS, self._list_kept_from(days))
         known = self._read(PROOFS, self.choice.days).select(*new.columns)
         return tails.select_others(new, of).unionByName(tails.select_earlier(known, of)) if of else new
 
@@ -193,10 +232,9 @@ class _Folding:
     def _parts_from(self, table: Table, days: Mapping[str, str]) -> tuple[Part, ...]:
         return tuple(part for part in self.change.parts_of(table) if is_from(part, days))
 
-    def _compute_from(self, definition: Definition, days: Mapping[str, str]) -> DataFrame:
-        """Return the table of a definition from the events of each of these clusters from its day on."""
-        kept = {EVENTS: self._parts_from(EVENTS, days), KNOWN_SPANS: self._parts(KNOWN_SPANS, days)}
-        return compute(self.change.store, definition, kept)
+    def _list_kept_from(self, days: Mapping[str, str]) -> dict[Table, tuple[Part, ...]]:
+        """Return the kept parts with the events of each of these clusters from its day on, and with its known spans."""
+        return {EVENTS: self._parts_from(EVENTS, days), KNOWN_SPANS: self._parts(KNOWN_SPANS, days)}
 
     def _count_tails(self) -> dict[str, int]:
         """Return the number of records of each cluster with a tail."""
@@ -204,21 +242,6 @@ class _Folding:
             return {}
         told = _count_by_cluster(self._read_from(EVENTS, self.choice.days))
         return {tail.cluster_id: tail.records_before + told.get(tail.cluster_id, 0) for tail in self.choice.tails}
-
-    def _records(self) -> tuple[DataFrame, list[Row]]:
-        """Return the raw records of the whole clusters, with the cluster and the kind of writer of each journal, and
-        what `count_records` says of them.
-
-        All three need all records of a journal."""
-        found = self._raw(RAW_EVENTS, self.choice.read)
-        if NAMELESS not in self.choice.read:
-            parts = self._raw_parts(RAW_EVENTS, self.choice.whole)
-            counted = compute(self.raw, OF_COUNTS, {RAW_EVENTS: parts}).collect()
-            if not any(row.is_of_logs for row in counted):
-                return lines.add_origins(found, self.choice.list_recorded(self.raw)), counted
-        named = journals.assign_clusters(_number_log_records(found), self.change.read(JOURNALS))
-        records = lines.add_origins(named.where(f.col("cluster_id").isin(*self.choice.whole)))
-        return records, count_records(records).collect()
 
     def _raw(self, table: Table, clusters: Collection[str]) -> DataFrame:
         return self.raw.read_parts(table, self._raw_parts(table, clusters))

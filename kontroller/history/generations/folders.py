@@ -173,7 +173,12 @@ def translate_errors(what: str) -> Iterator[None]:
         reason = _reason(error)
         if reason is None:
             raise
-        raise NotWritten(f"{what}: {reason}. {_ADVICE}") from error
+        raise make_not_written(what, reason) from error
+
+
+def make_not_written(what: str, reason: str) -> NotWritten:
+    """Return the error for data that could not be written, with advice."""
+    return NotWritten(f"{what}: {reason}. {_ADVICE}")
 
 
 def _reason(error: Py4JJavaError) -> str | None:

@@ -134,8 +134,13 @@ def day_of(part: Part) -> str:
 
 def cluster_of(part: Part) -> str:
     """Return the cluster of a part of a divided table; "" for rows without a cluster."""
-    folder = day_of(part).partition("/")[0].removeprefix("of=")
+    folder = folder_of(part).removeprefix("of=")
     return "" if folder == _UNNAMED else unquote(folder)
+
+
+def folder_of(part: Part) -> str:
+    """Return the name of the folder of a part's cluster, such as `of=prod`."""
+    return day_of(part).partition("/")[0]
 
 
 def is_without_day(part: Part) -> bool:

@@ -57,16 +57,18 @@ def judge(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
     return events, _findings(found.where("bad_line is not null"))
 
 
-def add_origins(events: DataFrame, recorded: DataFrame | None = None) -> DataFrame:
+def add_origins(events: DataFrame, journals: DataFrame | None = None) -> DataFrame:
     """Return the events with the origin that their whole journal shows, even if it was ingested in parts.
 
     A recorder's journal has inferred records, and others.
 
-    `recorded`: the `journal` and `cluster_id` of known recorders; None: those among the events."""
-    if recorded is None:
-        recorded = events.where(is_recorders()).select("journal", "cluster_id").distinct()
-    known = f.broadcast(recorded.withColumn("is_recorded", f.lit(True)))
-    rows = events.join(known, ["journal", "cluster_id"], "left")
+    `journals`: the `cluster_id`, `journal` and `is_recorded` of known journals; None: those of the events."""
+    if journals is None:
+        recorded = events.where(is_recorders()).select("journal", "cluster_id", f.lit(True).alias("is_recorded"))
+        recorded = recorded.distinct()
+    else:
+        recorded = journals.where("is_recorded")
+    rows = events.join(f.broadcast(recorded), ["journal", "cluster_id"], "left")
     return rows.withColumn("origin", f.expr(f"if(is_recorded, '{RECORDER}', origin)")).select(*_COLUMNS)
 
 

@@ -3,26 +3,31 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kontroller.history.folding import embedded
 from kontroller.history.folding.definitions import (
     DEFINITIONS,
     OF_CHECKSUMS,
+    OF_EVENTS,
     OF_PARTITIONS,
     SNAPSHOT_CHECKSUMS,
     Definition,
 )
-from kontroller.history.folding.embedded import compute
-from kontroller.history.folding.tables import RAW_EVENTS
-from kontroller.history.generations.errors import ChangedMeanwhile
-from kontroller.history.generations.generation import Part
+from kontroller.history.folding.embedded import compute, write
+from kontroller.history.folding.tables import CHANGES, JOURNALS, RAW_EVENTS
+from kontroller.history.generations.errors import ChangedMeanwhile, NotWritten
+from kontroller.history.generations.generation import Part, day_of, select_clusters
 from kontroller.history.kept_history import KeptHistory
-from kontroller.history.schemas import EVENTS, KNOWN_SPANS, Table
-from kontroller.history.store import Store
+from kontroller.history.schemas import EVENTS, KNOWN_SPANS, PARTITION_INTERVALS, Table
+from kontroller.history.store import Change, Store
 from tests.spark.clocks import drawn, test_competing, test_scenarios, test_set_clocks
 from tests.spark.clocks.journals import lines
 from tests.spark.folding.arrivals import rounds
@@ -34,6 +39,8 @@ COMPETING = 20
 DRAWN = 40
 RANDOM = 40
 LAST_US = (1 << 63) - 1
+LAST = "last moment"
+BY_NAME = {definition.name: definition for definition in DEFINITIONS}
 RUN_BYTES = 1 << 20
 """The size of a run, with which there are several runs, of several clusters each."""
 
@@ -51,7 +58,7 @@ def journals() -> Iterator[list[bytes]]:
         yield random_cluster(seed, cluster_id=f"random {seed}", events=30, is_recorded=seed % 7 == 0).lines
     nameless = random_cluster(RANDOM, cluster_id="unknown topics", events=30).lines
     yield [line.replace(b'"kind":"topic"', b'"kind":"of a newer writer"') for line in nameless]
-    *others, last = random_cluster(RANDOM, cluster_id="last moment", events=5).lines
+    *others, last = random_cluster(RANDOM, cluster_id=LAST, events=5).lines
     yield [*others, re.sub(rb'"event_time_us":\d+', b'"event_time_us":%d' % LAST_US, last)]
 
 
@@ -89,9 +96,43 @@ def test_both_engines_compute_the_same_rows(
     monkeypatch.setattr(embedded, "RUN_BYTES", RUN_BYTES)
     store = kept.raw if RAW_EVENTS in definition.reads else kept.store
     few = {}
+    if JOURNALS in definition.reads:
+        few[JOURNALS.name] = kept.store.read(JOURNALS)
     if SNAPSHOT_CHECKSUMS in definition.reads:
         few[SNAPSHOT_CHECKSUMS.name] = OF_CHECKSUMS.make(store.read(EVENTS), store.read(KNOWN_SPANS)).localCheckpoint()
     assert_equal(store, definition, **few)
+
+
+@pytest.mark.parametrize("table", [EVENTS, CHANGES, PARTITION_INTERVALS], ids=lambda table: table.name)
+def test_duckdb_writes_the_same_rows_into_the_same_folders_as_spark_and_in_the_same_order(
+    kept: KeptHistory, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "RUN_BYTES", RUN_BYTES)
+    definition, source = (OF_EVENTS, kept.raw) if table is EVENTS else (BY_NAME[table.name], kept.store)
+    few = {JOURNALS.name: kept.store.read(JOURNALS)} if JOURNALS in definition.reads else {}
+    parts = {of: source.at_present.parts[of.name] for of in definition.reads if of.name not in few}
+    if table is EVENTS:  # others have records of one number, whose order is open
+        parts[RAW_EVENTS] = select_clusters(parts[RAW_EVENTS], [*(f"random {seed}" for seed in range(RANDOM)), LAST])
+    store = Store(spark=kept.raw.spark, location=str(tmp_path))
+    with store.begin_change() as change:
+        by_duckdb = read_files(change, table, write(change, table, definition, source, parts, None, **few))
+        monkeypatch.setattr(embedded, "LARGEST_BYTES", 0)
+        by_spark = read_files(change, table, write(change, table, definition, source, parts, None, **few))
+    assert len(by_spark) > RANDOM
+    assert by_duckdb.keys() == by_spark.keys()
+    assert [folder for folder, rows in by_duckdb.items() if not rows.equals(by_spark[folder])] == []
+
+
+def read_files(change: Change, table: Table, parts: tuple[Part, ...]) -> dict[str, pa.Table]:
+    """Return the rows of the file in each folder, by the part and the folder."""
+    found = {}
+    for part in parts:
+        for file in sorted(Path(change.store.path(table), part).rglob("*.parquet")):
+            rows = pyarrow.parquet.ParquetFile(file).read()
+            folder = f"{day_of(part)}/{file.parent.name}"
+            assert folder not in found
+            found[folder] = rows.cast(to_arrow_schema(table.schema, timezone="UTC"))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +161,41 @@ def test_spark_folds_very_large_clusters_and_folders_with_the_names_of_patterns(
     monkeypatch.setattr(embedded, name, value)
     monkeypatch.setattr(embedded, "read_sql", dict)
     assert write_out(compute(small, OF_PARTITIONS, parts_of(small)), OF_PARTITIONS) == by_duckdb
+
+
+def test_a_large_cluster_is_several_files_with_the_same_rows(small: Store) -> None:
+    with small.begin_change() as change:
+        one = change.read_parts(PARTITION_INTERVALS, write_intervals(change))
+        several = write_intervals(change, dict.fromkeys(CONFIGURED, 4))
+        found = [folder.rpartition("/") for folder in read_files(change, PARTITION_INTERVALS, several)]
+        assert {file for _, _, file in found} == {f"file={number}" for number in range(4)}
+        assert write_out(change.read_parts(PARTITION_INTERVALS, several), OF_PARTITIONS) == write_out(
+            one, OF_PARTITIONS
+        )
+
+
+def write_intervals(change: Change, files: dict[str, int] | None = None) -> tuple[Part, ...]:
+    return write(change, PARTITION_INTERVALS, OF_PARTITIONS, change.store, parts_of(change.store), files)
+
+
+def test_a_table_that_cannot_be_written_to_its_end_changes_nothing(
+    small: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = small.at_present
+    monkeypatch.setattr(Change, "name_write", lambda change: f"{change.before.number + 1}-begun")
+    begun = Path(small.path(PARTITION_INTERVALS), f"{before.number + 1}-begun")
+    begun.mkdir(parents=True)
+    (begun / f"of={max(CONFIGURED)}").write_text("a file where a folder should be")
+    with pytest.raises(NotWritten, match="the table partition_intervals cannot be written") as told:  # noqa: SIM117
+        with small.begin_change() as change:
+            change.replace_clusters(PARTITION_INTERVALS, CONFIGURED, write_intervals(change))
+    assert "No stored data is lost" in str(told.value)
+    assert [*begun.glob(f"of={min(CONFIGURED)}/*/*.parquet")]
+    assert small.at_present == before
+    for _ in range(2):
+        with small.begin_change():
+            assert small.at_present.parts == before.parts
+    assert not begun.exists(), "later changes remove what was begun"
 
 
 def test_a_table_of_no_cluster_is_empty(small: Store) -> None:
