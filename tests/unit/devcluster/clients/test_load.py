@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Producer
 
 from devcluster.clients.load import AckedProducer, Acknowledged, LoadReport, find_lost
 from devcluster.running.processes import wait_until
-from tests.unit.devcluster.refusing_broker import TOPIC, serve_refusing_broker
+from tests.unit.devcluster.clients.refusing_broker import TOPIC, serve_refusing_broker
 
 OnDelivery = Callable[[KafkaError | None, Any], None]
 
