@@ -154,5 +154,5 @@ def test_a_running_target_is_replaced_and_the_dropped_replica_deleted(
         [2, 1], [2], [1],
     )  # fmt: skip
     cluster.wait(lambda: 3 not in cluster.brokers_with_a_log("replaced-by-tool"), "3 deleted its replica")
-    run_tool(cluster, tmp_path, {"replaced-by-tool": [2]}, "--cancel", "--preserve-throttles")
+    run_tool(cluster, tmp_path, {"replaced-by-tool": [2]}, "--cancel")
     cluster.wait_until_moved("replaced-by-tool", [1])
