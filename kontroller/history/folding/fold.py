@@ -102,7 +102,8 @@ class _Folding:
         self._write_changes()
         records = counts | self._count_tails()
         files = {name: 1 + count // ROWS_IN_A_FILE for name, count in records.items() if count >= ROWS_IN_A_FILE}
-        self._replace(CONFIG_INTERVALS, self._make(CONFIG_INTERVALS, OF_CONFIGS))
+        with self.steps.step(f"Making the table {CONFIG_INTERVALS.name}"):
+            self._replace(CONFIG_INTERVALS, self._make(CONFIG_INTERVALS, OF_CONFIGS))
         findings.append(text_logs.count_unreadable(self._raw(RAW_FINDINGS, self.choice.clusters)))
         findings.append(compute(self.change.store, OF_UNKNOWN_TOPICS, self._list_kept(OF_UNKNOWN_TOPICS)))
         found = layers.all_findings(reduce(DataFrame.unionByName, findings), written, spans)
@@ -119,7 +120,7 @@ class _Folding:
         """Write the layers that no other layer is made of."""
         names = ", ".join(table.name for table in derived)
         with self.steps.step(f"Making the tables {names}"), ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
-            parts = pool.map(lambda write: write(), derived.values())
+            parts = pool.map(lambda make: make(), derived.values())
             return {table: self._replace(table, of) for table, of in zip(derived, parts, strict=True)}
 
     def _make(
@@ -256,17 +257,10 @@ class _Folding:
     def _parts(self, table: Table, clusters: Collection[str]) -> tuple[Part, ...]:
         return select_clusters(self.change.parts_of(table), clusters)
 
-    def _write(
-        self,
-        table: Table,
-        rows: DataFrame,
-        files: dict[str, int] | None = None,
-        *,
-        clusters: Collection[str] | None = None,
-    ) -> DataFrame:
-        """Write the rows. `clusters`: the clusters to replace; None: all that are folded."""
+    def _write(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Write the rows of all clusters that are folded."""
         with self.steps.step(f"Making the table {table.name}"):
-            return self.change.write_clusters(table, rows, clusters or self.choice.clusters, files)
+            return self.change.write_clusters(table, rows, self.choice.clusters)
 
     def _tally(self, records: Mapping[str, int], proofs: DataFrame, findings: Mapping[str, int]) -> None:
         """Write the counts of these clusters beside the counts of the others."""
