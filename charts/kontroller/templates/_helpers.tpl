@@ -256,7 +256,7 @@ volumeClaimTemplates:
 {{- end }}
 {{- end }}
 
-{{- /* The operator's rights in a namespace that it watches. It writes only specs that it made; a patch is for finalizers. */ -}}
+{{- /* The operator's rights in a namespace that it watches. It writes the specs of the objects that it creates; a patch is for finalizers. */ -}}
 {{- define "kontroller.operatorRules" -}}
 {{ .Files.Get "operator-rules.yaml" | trim }}
 {{- end }}
