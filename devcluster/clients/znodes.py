@@ -92,6 +92,15 @@ class ClusterZnodes:
     def has_reassignments(self) -> bool:
         return self.client.exists(REASSIGN_PARTITIONS) is not None
 
+    def list_throttled_brokers(self) -> list[str]:
+        """Return the names in `/config/brokers` with a limit of replication: ids, and `<default>` for all brokers."""
+        try:
+            names = self.client.get_children("/config/brokers")
+        except NoNodeError:
+            return []
+        configs = {name: (self.read(f"/config/brokers/{name}") or {}).get("config", {}) for name in sorted(names)}
+        return [name for name, config in configs.items() if any(key.endswith(".throttled.rate") for key in config)]
+
     def has_election(self) -> bool:
         return self.client.exists(PREFERRED_ELECTION) is not None
 

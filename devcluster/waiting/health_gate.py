@@ -2,8 +2,8 @@
 leaves.
 
 A test may stop and kill servers. The gate starts them again, before a test and after it. If that does not heal the
-cluster, the test that caused it fails: a stopped server, a reassignment that does not end, an offline replica, or a
-node with stale metadata.
+cluster, the test that caused it fails: a stopped server, a reassignment that does not end, a throttle on a broker, an
+offline replica, or a node with stale metadata.
 """
 
 from collections.abc import Iterator
@@ -77,6 +77,8 @@ class HealthGate:
             yield f"the controller is {holder}"
         if moving := self.znodes.reassignments():
             yield f"reassignments are under way: {sorted(moving)}"
+        if throttled := self.znodes.list_throttled_brokers():
+            yield f"replication is throttled on the brokers: {', '.join(throttled)}"
         for node, address in nodes.items():
             try:
                 told = ask_in_its_version(address, _ALL_TOPICS, identity=self.identity, timeout_s=_ANSWER_S)

@@ -1,9 +1,11 @@
 """The development cluster itself: its servers keep their data, report failures, and never outlive their starter."""
 
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import StartError, wait_until
+from devcluster.waiting import health_gate
 from devcluster.waiting.health_gate import HealthGate, LeftBehind
 from devcluster.waiting.under_load import nothing_lost
 from tests.real.conftest import StartKafka
@@ -115,6 +118,22 @@ def test_the_health_gate_starts_what_a_test_killed_and_fails_for_what_it_left_st
         kafka.broker(2).pause()
         with pytest.raises(LeftBehind, match=r"left standing still: .*broker-2"):
             gate.close()
+        gate.close()
+
+
+def test_the_health_gate_fails_for_a_throttle_that_a_test_left(
+    start_kafka: StartKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka = start_kafka(brokers=1)
+    monkeypatch.setattr(health_gate, "wait_until", partial(wait_until, silence_s=1))
+    with open_client(kafka.zookeeper_connect) as client:
+        gate = HealthGate(kafka=kafka, znodes=ClusterZnodes(client))
+        gate.close()
+        rate = {"version": 1, "config": {"leader.replication.throttled.rate": "1000"}}
+        client.create("/config/brokers/1", json.dumps(rate).encode(), makepath=True)
+        with pytest.raises(LeftBehind, match="replication is throttled on the brokers: 1"):
+            gate.close()
+        client.delete("/config/brokers/1")
         gate.close()
 
 

@@ -139,6 +139,7 @@ def test_kafkas_tool_moves_throttles_lists_cancels_and_verifies(cluster: Conform
     cluster.wait_until_moved("tooled", [3, 1])
     assert "is completed" in run_tool(cluster, tmp_path, plan, "--verify", "--preserve-throttles")
     cluster.wait_until_only_replicas_have_logs("tooled")
+    assert "Clearing broker-level throttles on brokers 1,2,3" in run_tool(cluster, tmp_path, plan, "--verify")
 
 
 @pytest.mark.timeout(600)
