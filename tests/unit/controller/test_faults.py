@@ -524,7 +524,7 @@ def cases() -> Iterator[Any]:
             )
 
 
-@pytest.mark.parametrize(("procedure", "interrupt"), cases())
+@pytest.mark.parametrize(("procedure", "interrupt"), list(cases()))
 async def test_an_interruption_anywhere_changes_nothing_about_the_end(
     procedure: type[Procedure], interrupt: Interruption
 ) -> None:
