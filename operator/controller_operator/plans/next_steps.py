@@ -114,10 +114,10 @@ def _describe_step(step: Step) -> str:
             return (
                 f"{_WITH_PARTITIONS[type(step)]} {format_count(len(partitions), 'partition')}: {list_some(partitions)}"
             )
+        case RemoveThrottle() | LimitMove(bytes_per_second=None):
+            return "remove the limit of the move"
         case SetThrottle(bytes_per_second=rate) | LimitMove(bytes_per_second=rate):
             return f"limit the move to {rate} bytes a second at each broker"
-        case RemoveThrottle():
-            return "remove the limit of the move"
         case UpdateFeatures(updates=updates, validates_only=validates_only):
             changes = list_some(f"{each.feature} to {each.max_version_level}" for each in updates)
             return f"{'validate' if validates_only else 'finalize'} {changes}"

@@ -79,10 +79,10 @@ class CancelMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitMove:
-    """Sets the throttle of an owned PartitionReassignment that runs."""
+    """Sets the throttle of an owned PartitionReassignment that runs, or removes it."""
 
     name: str
-    bytes_per_second: int
+    bytes_per_second: int | None
 
 
 MoveStep = StartMove | ForgetMove | CancelMove | LimitMove

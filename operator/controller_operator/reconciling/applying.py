@@ -227,9 +227,9 @@ class Applier:
         known = self._store.get(_key_of_move(stored, step.name))
         if known is None:
             return Outcome.LOOK_AGAIN
-        throttle = {"throttle": {"bytesPerSecond": step.bytes_per_second}}
+        throttle = None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
         try:
-            self._writer.keep(await self._api.patch_known_spec(known.raw, throttle))
+            self._writer.keep(await self._api.patch_known_spec(known.raw, {"throttle": throttle}))
         except ObjectChanged:
             return Outcome.LOOK_AGAIN
         except ObjectGone:

@@ -46,11 +46,13 @@ def estimate_seconds(
 def learn_pace(before: int | None, moves: Sequence[PlannedMove], move: PartitionReassignment) -> int | None:
     """Return the real time of a batch as a percentage of the time at its rate; the one before if it tells nothing.
 
-    In windows a batch may pause, so its time tells nothing then."""
+    In windows a batch may pause, so its time tells nothing then. Nor does it if somebody has changed the spec, such as
+    the throttle, since the batch began."""
     throttle, schedule, status = move.spec.throttle, move.spec.schedule, move.status
     expected = estimate_seconds(moves, throttle.bytes_per_second) if throttle is not None else None
     has_windows = schedule is not None and bool(schedule.windows)
-    if expected is None or expected < _SHORTEST_LESSON_S or has_windows:
+    is_changed = move.metadata.generation != 1
+    if expected is None or expected < _SHORTEST_LESSON_S or has_windows or is_changed:
         return before
     if status.start_time is None or status.completion_time is None or status.completion_time <= status.start_time:
         return before

@@ -103,10 +103,10 @@ def plan_run(
     """Return the decision about a run that has not ended."""
     if (name := resource.status.reassignment) is not None:
         noted, notices = _note_strain(resource, name, view, around)
-        if notices and (limit := _find_limit(noted, around.moves[name])):
-            # The strain is noted after the batch is slower, so an operator that dies in between does both again.
+        if limit := _find_limit(noted, around.moves.get(name)):
+            # The change is noted after the batch has it, so an operator that dies in between does both again.
             return Plan(status=resource.status, steps=(limit,))
-        return _add_notices(_follow(noted, name, view, context, around), notices)
+        return _add_notices(_follow(_note_rate(noted), name, view, context, around), notices)
     return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
 
 
@@ -232,7 +232,7 @@ def _begin(resource: RebalancePlan, view: Snapshot, context: Context) -> Plan[Re
     begun = update_status(
         resource, reassignment=name, start_time=status.start_time or context.now, out_of_sync_brokers=others
     )
-    return _start(begun, name, context)
+    return _start(_note_rate(begun), name, context)
 
 
 def _hold(resource: RebalancePlan, context: Context) -> Plan[RebalancePlanStatus] | None:
@@ -267,7 +267,7 @@ def _start(resource: RebalancePlan, name: str, context: Context) -> Plan[Rebalan
     step = StartMove(
         name=name,
         partitions=tuple((_partition(move), move.after) for move in batch),
-        bytes_per_second=find_rate(spec.throttle, resource.status.throttle_percent),
+        bytes_per_second=_find_rate(resource),
         max_concurrent_partitions=spec.max_concurrent_partitions,
         windows=spec.windows or (),
         expected={_partition(move): move.before for move in batch},
@@ -318,7 +318,7 @@ def _follow(
         return _end(resource, PlanPhase.CANCELLED, Verdict.make_cancelled(why), context)
     if not done:
         return _end(resource, PlanPhase.FAILED, Verdict.make_failed(Reason.PARTITIONS_FAILED, why), context)
-    if done == len(batch) and resource.status.out_of_sync_brokers is not None:
+    if done == len(batch):
         resource = update_status(resource, pace_percent=learn_pace(resource.status.pace_percent, batch, move))
     return _end_batch(resource, done, arrived, view, context, around)
 
@@ -344,12 +344,30 @@ def _note_strain(
     return update_status(resource, out_of_sync_brokers=_list_out_of_sync(before & now)), ()
 
 
-def _find_limit(resource: RebalancePlan, move: PartitionReassignment) -> LimitMove | None:
-    """Return the step that slows a running batch down to the present throttle; None if it is not faster."""
-    rate, throttle = find_rate(resource.spec.throttle, resource.status.throttle_percent), move.spec.throttle
-    if rate is None or move.ending is not None or (throttle is not None and throttle.bytes_per_second <= rate):
+def _find_limit(resource: RebalancePlan, move: PartitionReassignment | None) -> LimitMove | None:
+    """Return the step that gives a running batch the present throttle; None if that has not changed.
+
+    A lower throttle never makes a batch faster that a person has slowed down."""
+    rate, given = _find_rate(resource), resource.status.batch_bytes_per_second
+    if move is None or move.ending is not None or rate == given:
+        return None
+    present = None if move.spec.throttle is None else move.spec.throttle.bytes_per_second
+    if rate == present or not (_is_faster(rate, given) or _is_faster(present, rate)):
         return None
     return LimitMove(name=move.metadata.name, bytes_per_second=rate)
+
+
+def _is_faster(rate: int | None, other: int | None) -> bool:
+    """Return True if the first of two throttles lets more through; None is no throttle."""
+    return other is not None and (rate is None or rate > other)
+
+
+def _find_rate(resource: RebalancePlan) -> int | None:
+    return find_rate(resource.spec.throttle, resource.status.throttle_percent)
+
+
+def _note_rate(resource: RebalancePlan) -> RebalancePlan:
+    return update_status(resource, batch_bytes_per_second=_find_rate(resource))
 
 
 def _list_out_of_sync(counts: Counter[BrokerId]) -> tuple[BrokerOutOfSync, ...]:
@@ -365,7 +383,7 @@ def _adapt(
     before = resource.status.throttle_percent
     percent = adapt_percent(before, is_strained=is_strained)
     resource = update_status(resource, throttle_percent=percent, out_of_sync_brokers=None)
-    rate = find_rate(resource.spec.throttle, percent)
+    rate = _find_rate(resource)
     if rate is None or (percent == before and not is_strained):
         return resource, ()
     running = f"PartitionReassignment {name}"

@@ -244,7 +244,7 @@ class RebalancePlanSpec(Spec):
     stays unknown."""
 
     throttle: ReassignmentThrottle | None = None
-    """The throttle of the PartitionReassignments; default: none. A change is for batches that begin after it."""
+    """The throttle of the PartitionReassignments; default: none. A running batch gets a change at once."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
     """Maximum number of partitions that move at a time; default: all of a batch. A change is for batches that begin
@@ -461,6 +461,9 @@ class RebalancePlanStatus(Status):
     """Throttle of the batches as a percentage of spec.throttle; absent: 100. It is halved, to 25 at least, if a batch is
     stuck, or if replicas of other partitions on live brokers get out of sync while it runs. That batch gets the lower
     throttle, too. After any other batch it doubles."""
+
+    batch_bytes_per_second: int | None = None
+    """Throttle that the last batch got from this object, in bytes per second; absent: none."""
 
     out_of_sync_brokers: (
         Annotated[tuple[BrokerOutOfSync, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=key_by("id"))]

@@ -1,4 +1,5 @@
-"""A RebalancePlan slows its running batch down when a follower of another partition really falls behind."""
+"""A RebalancePlan slows its running batch down when a follower of another partition really falls behind, and gives it
+another throttle of the spec."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -73,7 +74,7 @@ def test_a_running_batch_is_slowed_down_when_another_partition_loses_a_replica(
             assert plan()["throttlePercent"] == 50
             wait_until_served(witness, "logs")
         assert witness.read_assignment("orders", 0) == [1, 2], "it still moves"
-        objects.patch(MOVE, plan()["reassignment"], {"spec": {"throttle": {"bytesPerSecond": 10**9}}})
+        objects.patch("rebalanceplan", "drain", {"spec": {"throttle": {"bytesPerSecond": 10**9}}})
         objects.wait_for("rebalanceplan", "drain", "Complete")
         assert witness.read_assignment("orders", 0) == [1]
         assert witness.throttles("orders") == ({}, ([], []), False)

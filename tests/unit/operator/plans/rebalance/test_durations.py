@@ -123,10 +123,13 @@ def test_a_plan_that_ends_compares_the_time_it_took_with_the_expected_one() -> N
     assert notice.message == message
 
 
-def make_batch(took_s: float | None, *, done: int = 2, spec: dict[str, Any] | None = None) -> dict[str, Any]:
+def make_batch(
+    took_s: float | None, *, done: int = 2, spec: dict[str, Any] | None = None, generation: int = 1
+) -> dict[str, Any]:
     """Return the spec and the status of a batch of `TO_3` at 1024 bytes a second that took so long."""
     ended = None if took_s is None else (NOW + timedelta(seconds=took_s)).isoformat()
     return {
+        "generation": generation,
         "spec": {"throttle": {"bytesPerSecond": 1024}, **(spec or {})},
         "status": {
             "phase": "Completed",
@@ -148,12 +151,23 @@ def make_batch(took_s: float | None, *, done: int = 2, spec: dict[str, Any] | No
         (100, make_batch(-5), 77),
         (100, make_batch(130, spec={"throttle": None}), 77),
         (100, make_batch(130, spec={"schedule": {"windows": [{"schedule": "0 22 * * *", "durationMinutes": 60}]}}), 77),
+        (100, make_batch(130, generation=2), 77),
     ],
-    ids=["slower", "much faster", "much slower", "short", "no end", "clock set back", "no throttle", "windows"],
+    ids=[
+        "slower",
+        "much faster",
+        "much slower",
+        "short",
+        "no end",
+        "clock set back",
+        "no throttle",
+        "windows",
+        "changed spec",
+    ],
 )
 def test_a_batch_of_a_minute_or_more_tells_the_pace(size: int, batch: dict[str, Any], pace: int) -> None:
     moves = [move([1, 2], [3, 2], size * 1024)]
-    found = reassignment({0: [3, 2]}, {**batch["spec"]}, status=batch["status"])
+    found = reassignment({0: [3, 2]}, {**batch["spec"]}, status=batch["status"], generation=batch["generation"])
     assert learn_pace(77, moves, found) == pace
 
 

@@ -1,4 +1,5 @@
-"""A running batch of a RebalancePlan becomes slower if it disturbs other partitions, and the next ones faster again."""
+"""A running batch of a RebalancePlan has the throttle of the spec. It becomes slower if it disturbs other partitions,
+and the next ones faster again."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -120,6 +121,11 @@ class Throttled:
         changed = self.resource.status.model_copy(update=status)
         self.resource = self.resource.model_copy(update={"status": changed})
 
+    def change_spec(self, limit: int | None) -> None:
+        """Give the object another throttle, or none."""
+        throttle = None if limit is None else {"bytesPerSecond": limit}
+        self.resource = later(self.resource, self.plan, throttle=throttle)
+
     def follow(self, cluster: Snapshot, phase: str = "Running", **about: Any) -> Plan[Any]:
         """Return the next decision, written, while the batch has this phase. Its throttle is changed before."""
         rows = about.pop("brokers", ())
@@ -139,7 +145,10 @@ class Throttled:
         status |= {"completionTime": NOW.isoformat()} if phase == "Completed" else {}
         throttle = None if self.limit is None else {"bytesPerSecond": self.limit}
         done, says = int(phase == "Completed"), (reason, "orders-0 is not copied")
-        return make_owned(self.name, phase, done, 1, says=says, spec={"throttle": throttle}, status=status)
+        generation = 1 if self.limit == LIMIT else 2
+        return make_owned(
+            self.name, phase, done, 1, says=says, spec={"throttle": throttle}, status=status, generation=generation
+        )
 
     @property
     def rate(self) -> int | None:
@@ -191,6 +200,50 @@ class TestTheRunningBatch:
         batch.limit = limit
         batch.follow(LOST)
         assert (batch.limit, batch.events) == (after, ["BatchesSlower"])
+
+    @pytest.mark.parametrize("limit", [2 * LIMIT, LIMIT // 2, None], ids=["higher", "lower", "none"])
+    def test_gets_another_throttle_of_the_spec_at_once(self, limit: int | None) -> None:
+        batch = Throttled()
+        batch.change_spec(limit)
+        batch.follow(CALM)
+        assert (batch.limit, batch.events) == (limit, [])
+
+    def test_gets_a_throttle_that_the_spec_did_not_have(self) -> None:
+        batch = Throttled(throttle=None)
+        batch.follow(CALM)
+        batch.change_spec(LIMIT)
+        batch.follow(CALM)
+        assert batch.limit == LIMIT
+
+    def test_that_disturbs_other_partitions_gets_its_part_of_another_throttle(self) -> None:
+        batch = Throttled()
+        batch.follow(LOST)
+        batch.change_spec(4 * LIMIT)
+        batch.follow(LOST)
+        assert batch.limit == 2 * LIMIT
+
+    @pytest.mark.parametrize(
+        ("limit", "after"),
+        [(LIMIT // 4, LIMIT // 4), (2 * LIMIT, LIMIT // 2), (None, LIMIT // 2)],
+        ids=["slow", "fast", "no throttle"],
+    )
+    def test_that_a_person_has_slowed_down_is_not_faster_under_a_lower_throttle(
+        self, limit: int | None, after: int
+    ) -> None:
+        batch = Throttled()
+        batch.follow(CALM)
+        batch.limit = limit
+        batch.change_spec(LIMIT // 2)
+        batch.follow(CALM)
+        assert batch.limit == after
+
+    def test_keeps_what_a_person_sets_after_a_change_of_the_spec(self) -> None:
+        batch = Throttled()
+        batch.change_spec(LIMIT // 2)
+        batch.follow(CALM)
+        batch.limit = LIMIT // 4
+        batch.follow(CALM)
+        assert batch.limit == LIMIT // 4
 
     def test_that_has_ended_is_left_alone(self) -> None:
         batch = Throttled()
@@ -305,7 +358,7 @@ class TestTheNextBatch:
     def test_follows_a_change_of_the_spec_at_once(self) -> None:
         batch = Throttled()
         batch.follow(LOST)
-        batch.resource = later(batch.resource, batch.plan, throttle={"bytesPerSecond": 2 * LIMIT})
+        batch.change_spec(2 * LIMIT)
         batch.follow(make_view([1, 2, 3], [1, 2], replicas=ARRIVED), "Completed")
         assert batch.rate == LIMIT
 
