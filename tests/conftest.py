@@ -13,6 +13,8 @@ from typing import Any
 import hypothesis
 import pytest
 import structlog
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from devcluster.building import progress
 from devcluster.clusters.kubernetes import KubernetesCluster
@@ -33,6 +35,10 @@ from tests.cpu_limit import CpuLimit
 hypothesis.settings.register_profile("derandomized", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.register_profile("nightly", derandomize=False, deadline=None, max_examples=500, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("KONTROLLER_HYPOTHESIS", "derandomized"))
+# Hypothesis also tries constants of all modules of this project that happen to be loaded, so the examples of a test would
+# depend on the tests before it. And it parses these modules in the first property test of each process, which may take
+# longer than a test may. It has no setting for that.
+providers._get_local_constants = Constants
 
 # The default prints every local variable of every frame, which takes seconds where a cluster is among them.
 structlog.configure(
