@@ -98,19 +98,35 @@ def _judge_in_order(rows: Sequence[FeatureRow]) -> Verdict | None:
 def _plan_dry_run(
     resource: FeatureSet, view: Snapshot, rows: list[FeatureRow], context: Context
 ) -> Plan[FeatureSetStatus]:
-    """Return the plan of a dry run. If the controller can validate the changes, its answer is shown; until it has
-    answered, the former answer stays."""
+    """Return the plan of a dry run. If the controller can validate the changes, only its answer is a result. Until it
+    has answered, the former answer to the same spec stays."""
     updates = tuple(row.update for row in rows if row.update)
-    if not view.abilities.validates_features or not updates or context.replies:
+    if not view.abilities.validates_features or not updates:
+        return _plan(resource, view, rows, _dry_run(rows), context)
+    pause = _pause(updates, view, context)
+    if context.replies and pause is None:
         rows = _add_refusals(rows, context)
         return _plan(resource, view, rows, _dry_run(rows), context)
-    ready = resource.status.condition(ConditionType.READY)
-    verdict = _dry_run(rows)
-    if ready is not None and ready.reason is Reason.DRY_RUN:
+    if (answer := _find_answer(resource)) is not None:
         rows = [_keep_message(resource, row) for row in rows]
-        verdict = replace(verdict, message=ready.message)
+        verdict = replace(_dry_run(rows), message=answer.message)
+    elif pause is not None:
+        verdict = pause[0]
+    else:
+        message = f"asking the controller whether it accepts {_changes(rows)}"
+        verdict = Verdict.make_working(Reason.PROGRESSING, message)
     plan = _plan(resource, view, rows, verdict, context)
+    if pause is not None:
+        return replace(plan, look_again_in_s=pause[1])
     return replace(plan, steps=(UpdateFeatures(updates=updates, validates_only=True),))
+
+
+def _find_answer(resource: FeatureSet) -> Condition | None:
+    """Return the condition with the answer to a dry run of the present spec; None if there is none yet."""
+    ready = resource.status.condition(ConditionType.READY)
+    if ready is None or ready.reason is not Reason.DRY_RUN:
+        return None
+    return ready if ready.observed_generation == resource.metadata.generation else None
 
 
 def _dry_run(rows: Sequence[FeatureRow]) -> Verdict:

@@ -184,11 +184,11 @@ class TestATopicThatIsNotShown:
 class TestDryRun:
     FEATURES = FinalizedFeatures(features={"metadata.version": 27}, epoch=5)
 
-    def look(self, *replies: FeatureReply, status: Any = None) -> Plan[Any]:
+    def look(self, *replies: FeatureReply, status: Any = None, level: int = 20, generation: int = 1) -> Plan[Any]:
         spec = {"allowDowngrade": True, "dryRun": True}
         brokers = {each.id: each for each in [broker(1, None, **{"metadata.version": (7, 29)})]}
         seen = replace(kraft(features=self.FEATURES), brokers=brokers)
-        resource = feature_set({"metadata.version": 20}, spec, status=status)
+        resource = feature_set({"metadata.version": level}, spec, status=status, generation=generation)
         return decide_features(resource, seen, replace(LOOK, replies=replies))
 
     def test_the_controller_is_asked_what_it_would_say_and_changes_nothing(self) -> None:
@@ -204,3 +204,25 @@ class TestDryRun:
         assert "it might delete metadata" in shown.status.features[0].message
         again = self.look(status=status_of(shown))
         assert (len(again.steps), again.status) == (1, shown.status)
+
+    def test_has_no_result_before_the_controller_has_answered_to_the_present_spec(self) -> None:
+        first = self.look()
+        assert ready(first).reason is Reason.PROGRESSING
+        assert "whether it accepts metadata.version from 27 to 20" in ready(first).message
+        (step,) = first.steps
+        assert isinstance(step, UpdateFeatures)
+        shown = self.look(FeatureReply(step=step))
+        assert ready(shown).reason is Reason.DRY_RUN
+        assert ready(self.look(status=status_of(shown), level=19, generation=2)).reason is Reason.PROGRESSING
+
+    def test_has_no_result_while_the_controller_cannot_be_asked_and_keeps_the_former_one(self) -> None:
+        (step,) = self.look().steps
+        assert isinstance(step, UpdateFeatures)
+        trouble = FeatureReply(step=step, trouble="nobody answers")
+        asked = self.look(trouble)
+        assert (asked.steps, ready(asked).reason) == ((), Reason.BROKERS_UNAVAILABLE)
+        assert asked.look_again_in_s
+        shown = self.look(FeatureReply(step=step))
+        later = self.look(trouble, status=status_of(shown))
+        assert (later.steps, later.status) == ((), shown.status)
+        assert later.look_again_in_s
