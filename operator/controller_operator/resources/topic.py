@@ -119,10 +119,12 @@ class TopicMoves(Model):
     PartitionReassignment that the topic owns."""
 
     throttle: ReassignmentThrottle | None = None
-    """A throttle while they move; default: none."""
+    """A throttle while they move; default: none. A change is for moves that begin after it. Change spec.throttle of the
+    PartitionReassignment for one that runs."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
-    """Maximum number of partitions that move at a time; default: all at once."""
+    """Maximum number of partitions that move at a time; default: all at once. A change is for moves that begin after
+    it."""
 
 
 def count_replicas(factor: int | None, assignment: Sequence[Sequence[int]] | None) -> int:
