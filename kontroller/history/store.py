@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 
 from kontroller.history.delta.log import DeltaLog
 from kontroller.history.generations.errors import ChangedMeanwhile, NotWritten
-from kontroller.history.generations.folders import Folders, translate_errors
+from kontroller.history.generations.folders import Folders, open_folders, translate_errors
 from kontroller.history.generations.generation import (
     Generation,
     Made,
@@ -172,7 +172,7 @@ class Store:
 
     @property
     def _folders(self) -> Folders:
-        return Folders(spark=self.spark, location=self.location)
+        return open_folders(self.spark, self.location)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,12 +1,16 @@
-"""The seam to Hadoop's file systems, which Spark writes to: local ones, HDFS, object stores.
+"""The folders of tables: on this machine, or on Hadoop's file systems, which Spark writes to.
 
 Hadoop returns false, and raises nothing, if it could not delete or rename a file, and its errors are Java's. This
 module checks every result, and raises each error as `NotWritten` with advice.
 """
 
+import os
+import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from py4j.java_gateway import is_instance_of
@@ -15,6 +19,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from kontroller.history.generations.errors import NotWritten
+from kontroller.history.generations.locks import find_local_folder
 
 _ADVICE: Final = (
     "No stored data is lost. Check the permissions of this user, the free space, and other programs that use the "
@@ -37,20 +42,17 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folders:
+class Folders(ABC):
     """The folders below `location`, a path or URI. Names are relative to it. All methods raise `NotWritten`."""
 
-    spark: SparkSession
     location: str
 
     def resolve(self, name: str) -> str:
         return f"{self.location.rstrip('/')}/{name}"
 
+    @abstractmethod
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, or none if the folder does not exist."""
-        with translate_errors(f"{self.resolve(folder)} cannot be listed"):
-            path, files = self._resolve_path(folder)
-            return [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
 
     def clusters(self, folder: str) -> list[str]:
         """Return the folders of clusters that a divided write has made, as `of=CLUSTER`."""
@@ -60,9 +62,113 @@ class Folders:
         """Return the folders of clusters and days that a divided write has made, as `of=CLUSTER/day=DAY`."""
         return [f"{cluster}/{day}" for cluster in self.clusters(folder) for day in self.names(f"{folder}/{cluster}")]
 
+    @abstractmethod
     def files(self, folder: str, part: str) -> list[File]:
         """Return the files of data in a part of a folder, named relative to the folder; none if the part does not
         exist."""
+
+    def read(self, name: str) -> str:
+        return self.read_bytes(name).decode()
+
+    @abstractmethod
+    def read_bytes(self, name: str) -> bytes: ...
+
+    @abstractmethod
+    def exists(self, name: str) -> bool: ...
+
+    @abstractmethod
+    def create(self, name: str, content: str | bytes) -> bool:
+        """Create a file atomically. Return False if a file of that name exists.
+
+        If two processes create it at once, exactly one succeeds: by a conditional write to an object store, by a rename
+        on HDFS, and by a link on this machine, or a rename if its file system has no links. S3 without conditional
+        writes is refused."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file, or a folder with everything in it. Removing a missing one succeeds."""
+
+
+def open_folders(spark: SparkSession, location: str) -> Folders:
+    """Return the folders below a path or URI. `spark`: for locations that are not on this machine."""
+    here = find_local_folder(location)
+    return _InHadoop(spark=spark, location=location) if here is None else _Here(location=location, folder=here)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Here(Folders):
+    """Folders on this machine."""
+
+    folder: Path
+
+    def names(self, folder: str) -> list[str]:
+        with translate_errors(f"{self.resolve(folder)} cannot be listed"):
+            path = self.folder / folder
+            return os.listdir(path) if path.is_dir() else []
+
+    def files(self, folder: str, part: str) -> list[File]:
+        with translate_errors(f"{self.resolve(folder)}/{part} cannot be listed"):
+            above = self.folder / folder
+            found = []
+            for path in (path for path in (above / part).rglob("*") if path.is_file()):
+                status = path.stat()
+                name, changed_ms = str(path.relative_to(above)), status.st_mtime_ns // 1_000_000
+                found.append(File(name=name, size_bytes=status.st_size, changed_ms=changed_ms))
+        return sorted((file for file in found if _is_data(file.name)), key=lambda file: file.name)
+
+    def read_bytes(self, name: str) -> bytes:
+        with translate_errors(f"{self.resolve(name)} cannot be read"):
+            return (self.folder / name).read_bytes()
+
+    def exists(self, name: str) -> bool:
+        with translate_errors(f"{self.resolve(name)} cannot be read"):
+            return (self.folder / name).exists()
+
+    def create(self, name: str, content: str | bytes) -> bool:
+        path = self.folder / name
+        written = path.with_name(f"{path.name}.new")
+        with translate_errors(f"{self.resolve(name)} cannot be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            written.write_bytes(content.encode() if isinstance(content, str) else content)
+            try:
+                return _name_if_free(written, path)
+            finally:
+                written.unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        path = self.folder / name
+        with translate_errors(f"{self.resolve(name)} cannot be removed"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _name_if_free(file: Path, path: Path) -> bool:
+    try:
+        os.link(file, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        # The file system has no links.
+        if path.exists():
+            return False
+        file.rename(path)
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InHadoop(Folders):
+    """Folders on a file system of Hadoop."""
+
+    spark: SparkSession
+
+    def names(self, folder: str) -> list[str]:
+        with translate_errors(f"{self.resolve(folder)} cannot be listed"):
+            path, files = self._resolve_path(folder)
+            return [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
+
+    def files(self, folder: str, part: str) -> list[File]:
         with translate_errors(f"{self.resolve(folder)}/{part} cannot be listed"):
             path, files = self._resolve_path(f"{folder}/{part}")
             if not files.exists(path):
@@ -75,9 +181,6 @@ class Folders:
                 name = status.getPath().toUri().getPath()[above:]
                 found.append(File(name=name, size_bytes=status.getLen(), changed_ms=status.getModificationTime()))
         return sorted((file for file in found if _is_data(file.name)), key=lambda file: file.name)
-
-    def read(self, name: str) -> str:
-        return self.read_bytes(name).decode()
 
     def read_bytes(self, name: str) -> bytes:
         with translate_errors(f"{self.resolve(name)} cannot be read"):
@@ -94,10 +197,6 @@ class Folders:
             return bool(files.exists(path))
 
     def create(self, name: str, content: str | bytes) -> bool:
-        """Create a file atomically. Return False if a file of that name exists.
-
-        If two processes create it at once, exactly one succeeds: by a conditional write to an object store, and by a
-        rename on HDFS and on local file systems. S3 without conditional writes is refused."""
         data = content.encode() if isinstance(content, str) else content
         with translate_errors(f"{self.resolve(name)} cannot be written"):
             path, files = self._resolve_path(name)
@@ -136,7 +235,6 @@ class Folders:
         return True
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with everything in it. Removing a missing one succeeds."""
         with translate_errors(f"{self.resolve(name)} cannot be removed"):
             path, files = self._resolve_path(name)
             if not files.delete(path, True) and files.exists(path):
@@ -166,9 +264,11 @@ def _is_data(name: str) -> bool:
 
 @contextmanager
 def translate_errors(what: str) -> Iterator[None]:
-    """Raise Java's errors of files as `NotWritten`, whose message begins with `what`. Other errors pass unchanged."""
+    """Raise errors of files, also Java's, as `NotWritten`, whose message begins with `what`. Others pass unchanged."""
     try:
         yield
+    except OSError as error:
+        raise make_not_written(what, str(error)) from error
     except Py4JJavaError as error:
         reason = _reason(error)
         if reason is None:

@@ -21,7 +21,7 @@ from devcluster.running.processes import wait_until
 from devcluster.stand_ins.object_store import BUCKET, Held, ObjectStore, run_object_store
 from kontroller.history.folding.tables import RAW_EVENTS
 from kontroller.history.generations.errors import ChangedMeanwhile, NotWritten
-from kontroller.history.generations.folders import Folders
+from kontroller.history.generations.folders import open_folders
 from kontroller.history.generations.generation import file_of
 from kontroller.history.generations.keeping import Format, Keeping
 from kontroller.history.kept_history import KeptHistory
@@ -68,7 +68,7 @@ def days_in(store: Store) -> list[int]:
 
 def days_in_log(store: Store) -> list[int]:
     """Return the days in the log of Delta Lake, which begins with version 0 and lacks no version."""
-    folders, log = Folders(spark=store.spark, location=store.location), f"{VISITS.name}/_delta_log"
+    folders, log = open_folders(store.spark, store.location), f"{VISITS.name}/_delta_log"
     names = sorted(name for name in folders.names(log) if name.endswith(".json"))
     assert names == [f"{version:020}.json" for version in range(len(names))]
     files: set[str] = set()
