@@ -1,6 +1,7 @@
-"""`kontroller history`: ingests journals, audits them, and reports on them. Needs Spark: the extra `pipeline`.
+"""`kontroller history`: ingests journals, audits them, and reports on them. Needs the extra `pipeline`.
 
-Only `changes`, `at`, `diff`, the watch (`kontroller.cli.watch`) and the server (`kontroller.cli.serve`) do not need it."""
+Only `changes`, `at`, `diff`, the watch (`kontroller.cli.watch`) and the server (`kontroller.cli.serve`) do not need it.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, cast
 from zoneinfo import available_timezones
 
 import typer
@@ -26,10 +27,13 @@ from kontroller.cli.options import (
 from kontroller.cli.serve import serve
 from kontroller.cli.settings_options import take_settings
 from kontroller.cli.watch import watch
+from kontroller.history.engine.choice import Engine, NotHere, choose
 from kontroller.history.reports.words import format_bounds
 from kontroller.history.sources.caps import FILE_BYTES, JOURNAL_BYTES, LINE_BYTES, Caps
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kontroller.history.generations.keeping import Keeping
     from kontroller.history.kept_history import KeptHistory
     from kontroller.history.past_state import Things
@@ -41,7 +45,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(
     help="Availability, failovers, violations and alarms, from the controller's journals. All commands but "
-    "`watch`, `serve`, `changes`, `at` and `diff` run Apache Spark on this machine.",
+    "`watch`, `serve`, `changes`, `at` and `diff` run Apache Spark on this machine; `ingest`, `report` and `audit` "
+    "only for large histories.",
     no_args_is_help=True,
 )
 
@@ -52,6 +57,14 @@ _SHOWN: Final = 20
 """Violations that are printed. The table has all of them."""
 _TopicOption = Annotated[
     list[str] | None, typer.Option("--topic", help="Show only this topic. May be repeated.", show_default=False)
+]
+_EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        help="Engine: spark (Apache Spark, which needs Java), duckdb (in this process), or auto: duckdb for a small "
+        "history on this machine, and without Java; otherwise spark.",
+        envvar="KONTROLLER_HISTORY_ENGINE",
+    ),
 ]
 
 
@@ -71,16 +84,23 @@ class OnSpark:
             show_default=False,
         ),
     ]
-    cores: Annotated[int, typer.Option(help="Cores that Spark uses.", envvar="KONTROLLER_HISTORY_CORES", min=1)] = 2
+    cores: Annotated[
+        int, typer.Option(help="Cores that Spark or DuckDB uses.", envvar="KONTROLLER_HISTORY_CORES", min=1)
+    ] = 2
     memory: Annotated[
-        str, typer.Option(help="Memory of the Spark process, such as 2g.", envvar="KONTROLLER_HISTORY_MEMORY")
+        str, typer.Option(help="Memory of Spark or DuckDB, such as 2g.", envvar="KONTROLLER_HISTORY_MEMORY")
     ] = "2g"
 
     @contextmanager
     def open(
-        self, *, taken_in: Sequence[str] = (), jars: str | None = None, asked: "Keeping | None" = None
+        self,
+        *,
+        taken_in: Sequence[str] = (),
+        jars: str | None = None,
+        asked: "Keeping | None" = None,
+        engine: Engine = Engine.SPARK,
     ) -> Iterator["KeptHistory"]:
-        """Open the history, on a Spark that ends with the block. Errors end the command in one line.
+        """Open the history, on an engine that ends with the block. Errors end the command in one line.
 
         `jars`: the argument of `connector_settings`; None if nothing is read from Kafka. `asked`: the argument of
         `KeptHistory.open_history`."""
@@ -94,9 +114,12 @@ class OnSpark:
             raise usage_error(
                 WrongOption("Spark is not installed: in a checkout, pip install '.[pipeline]'")
             ) from error
+        chosen = self._choose(engine, taken_in)
+        from duckdb import Error as DuckDBError
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
+        from kontroller.history.engine.session import open_session
         from kontroller.history.generations.errors import StoreError
         from kontroller.history.generations.keeping import OTHERS
         from kontroller.history.kept_history import RAW, KeptHistory, NoHistory
@@ -113,16 +136,38 @@ class OnSpark:
         try:
             size = find_size([f"{self.history}/raw", *taken_in])
             more = None if jars is None else connector_settings(jars)
-            with session("kontroller history", cores=self.cores, memory=self.memory, size=size, more=more) as spark:
-                yield KeptHistory.open_history(spark, self.history, asked)
+            opened = (
+                open_session(cores=self.cores, memory=self.memory)
+                if chosen is Engine.DUCKDB
+                else session("kontroller history", cores=self.cores, memory=self.memory, size=size, more=more)
+            )
+            with opened as spark:
+                yield KeptHistory.open_history(cast("SparkSession", spark), self.history, asked)
         except WrongOption as error:
             raise usage_error(error) from error
         except (NoHistory, NoJava, StoreError, OSError) as error:
             raise failure(error) from error
-        except PySparkException as error:
+        except (PySparkException, DuckDBError) as error:
             raise failure(RuntimeError(_find_first_line(str(error)))) from error
         except Py4JJavaError as error:
             raise failure(RuntimeError(_find_first_line(str(error.java_exception)))) from error
+
+    def _choose(self, asked: Engine, taken_in: Sequence[str]) -> Engine:
+        """Return the engine, say that it is DuckDB, and prepare the imports of this process for it."""
+        try:
+            chosen = choose(asked, self.history, taken_in)
+        except NotHere as error:
+            raise usage_error(WrongOption(str(error))) from error
+        if chosen is Engine.DUCKDB:
+            from kontroller.history.engine.activation import activate, is_possible
+
+            if not is_possible():
+                if asked is Engine.DUCKDB:
+                    raise usage_error(WrongOption("--engine duckdb: this process has already used Spark"))
+                return Engine.SPARK
+            typer.echo("Computing with DuckDB in this process (--engine spark: with Spark)", err=True)
+            activate()
+        return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,6 +330,7 @@ def ingest(
             help="Bytes of all files that a server lists. Those beyond are left out and reported.", min=1 << 16
         ),
     ] = JOURNAL_BYTES,
+    engine: _EngineOption = Engine.AUTO,
 ) -> None:
     """Ingests journals into the tables of the history. Records that were ingested before are skipped.
 
@@ -311,7 +357,11 @@ def ingest(
     options = _read_security_options(properties)
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
-    with on_spark.open(taken_in=places, jars=jars if topics else None, asked=asked) as kept:
+    if logs or topics:
+        if engine is Engine.DUCKDB:
+            raise usage_error(WrongOption("--engine duckdb reads only --journal: give --engine spark"))
+        engine = Engine.SPARK
+    with on_spark.open(taken_in=places, jars=jars if topics else None, asked=asked, engine=engine) as kept:
         from kontroller.history import intake
 
         access = intake.Access(tokens=tokens, tls=tls, caps=caps)
@@ -455,12 +505,12 @@ def compact(
 
 
 @add_command(commands, "audit")
-def audit(on_spark: OnSpark) -> None:
+def audit(on_spark: OnSpark, engine: _EngineOption = Engine.AUTO) -> None:
     """Checks the history against the invariants of a controller, and prints the violations. A report also has the
     proofs.
 
     Exits with 0 if there is none, 1 if there are some, 2 if the command is wrong."""
-    with on_spark.open() as whole, whole.open_snapshot() as kept:
+    with on_spark.open(engine=engine) as whole, whole.open_snapshot() as kept:
         violations = kept.audit().persist()
         count = violations.count()
         for row in violations.limit(_SHOWN).collect():
@@ -512,6 +562,7 @@ def report(
             min=0,
         ),
     ] = 18_000,
+    engine: _EngineOption = Engine.AUTO,
 ) -> None:
     """Reports on the history, or on a period of it: one HTML page, and the tables (Parquet and JSON) beside it.
 
@@ -520,7 +571,7 @@ def report(
         raise usage_error(WrongOption("--days and --from both set the begin of the period: give one"))
     promised, named = _parse_objective(objective), _read_names(names)
     now = datetime.now(UTC)
-    with on_spark.open() as whole, whole.open_snapshot() as kept:
+    with on_spark.open(engine=engine) as whole, whole.open_snapshot() as kept:
         from kontroller.history.answers.options import Options
 
         try:

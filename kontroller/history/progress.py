@@ -44,6 +44,10 @@ class Steps:
         ended = threading.Event()
         with Progress(*columns, console=self.console, transient=True) as shown:
             bar = shown.add_task(description, total=None)
+            if not isinstance(self.spark, SparkSession):
+                # DuckDB has no tasks to count.
+                yield
+                return
             watcher = threading.Thread(target=self._watch, args=(shown, bar, ended), daemon=True, name="progress")
             watcher.start()
             try:

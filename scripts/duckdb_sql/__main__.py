@@ -8,29 +8,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import pyspark.sql
-
-from scripts.duckdb_sql.frames import Column, Frame, Functions, Steps, Window
+from kontroller.history.engine.activation import activate
+from kontroller.history.engine.translation import translate_kind
 
 FILE: Final = Path(__file__).parents[2] / "kontroller" / "history" / "folding" / "duckdb.sql"
 _HEAD: Final = "Generated from kontroller/history/transforms by `make sql`: change these instead.\n"
-_FUNCTIONS: Final = "pyspark.sql.functions"
 
 
 def compile_definitions() -> str:
     """Return the content of the file. Afterwards PySpark's functions are of no use in this process."""
-    functions = Functions(_FUNCTIONS)
-    vars(pyspark.sql).update(functions=functions, DataFrame=Frame, Column=Column, Window=Window)
-    sys.modules[_FUNCTIONS] = functions
-    from kontroller.history.folding.definitions import DEFINITIONS  # it imports the names that were replaced
+    activate()
+    # These import the names that were replaced.
+    from kontroller.history.engine.session import open_session
+    from kontroller.history.folding.definitions import DEFINITIONS
 
     texts = [_HEAD]
     for definition in DEFINITIONS:
-        steps = Steps()
-        steps.database.create_function("crc32", len, ["varchar"], "bigint")
-        make: Callable[..., Any] = definition.make
-        rows = make(*(steps.add_table(table.name, table.schema) for table in definition.reads))
-        texts.append(f"{definition.name}\n{steps.text(rows, definition.schema)}")
+        with open_session(cores=1, memory="100m") as session:
+            make: Callable[..., Any] = definition.make
+            for table in definition.reads:
+                columns = ", ".join(f"{each.name} {translate_kind(each.dataType)}" for each in table.schema)
+                session.database.execute(f"create table {table.name} ({columns})")
+            rows = make(*(session.name_rows(table.name, table.schema.fieldNames()) for table in definition.reads))
+            columns = ", ".join(
+                f"cast({each.name} as {translate_kind(each.dataType)}) as {each.name}" for each in definition.schema
+            )
+            query = session.steps.query(rows.name, f"select {columns} from", is_inlined=True)
+            texts.append(f"{definition.name}\n{query}\n")
     return "".join(f"-- {text}" for text in texts)
 
 

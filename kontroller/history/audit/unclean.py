@@ -59,10 +59,15 @@ _OF_AN_ELECTION: Final = ("topic", "partition", "leader", "inferred")
 _TELLS_FILE: Final = f"(kind = 'broker_static_config' AND config['{NAME}'] IS NOT NULL)"
 _SAME_SPAN: Final = "elections.span_seq = configs.span_seq"
 _SCOPES: Final = ("topic", "broker", "default", "setting", "file")
-_ASKED: Final = (
-    "stack(5, 'topic', topic, 'broker', CAST(controller_id AS STRING), 'default', '', 'setting', '', 'file', '') "
-    "AS (scope, name)"
-)
+_NAMES: Final = {
+    "topic": "topic",
+    "broker": "CAST(controller_id AS STRING)",
+    "default": "''",
+    "setting": "''",
+    "file": "''",
+}
+_PAIRS: Final = ", ".join(f"named_struct('scope', '{scope}', 'name', {name})" for scope, name in _NAMES.items())
+_ASKED: Final = f"inline(array({_PAIRS}))"
 _SCOPE: Final = (
     "CASE WHEN kind LIKE 'topic%' THEN 'topic' WHEN kind LIKE 'controller%' THEN 'setting' "
     "WHEN kind = 'broker_static_config' THEN 'file' WHEN broker IS NULL THEN 'default' ELSE 'broker' END"

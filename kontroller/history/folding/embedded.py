@@ -10,7 +10,6 @@ Spark folds clusters whose files are larger than `LARGEST_BYTES`, and histories 
 
 import functools
 import tempfile
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,15 +20,18 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kontroller.history.engine.session import compute_crc32
+from kontroller.history.engine.translation import MACROS
 from kontroller.history.folding.definitions import Definition
 from kontroller.history.folding.files import sort_rows, write_files
 from kontroller.history.generations.folders import make_not_written
 from kontroller.history.generations.generation import Part, cluster_of, folder_of, select_clusters
 from kontroller.history.generations.locks import find_local_folder
-from kontroller.history.schemas import TEXT, Table, columns
+from kontroller.history.schemas import INT, TEXT, Table, columns
 from kontroller.history.store import Change, Store
 
 LARGEST_BYTES: Final = 64 << 20
@@ -136,7 +138,14 @@ def _compute_by_spark(
 ) -> DataFrame:
     of_spark = {table: select_clusters(of, clusters) for table, of in parts.items()}
     rows = {table.name: store.read_parts(table, of) for table, of in of_spark.items()} | dict(few)
-    return definition.make(*(rows[table.name] for table in definition.reads))
+    made = definition.make(*(rows[table.name] for table in definition.reads))
+    # DuckDB's integers may be larger than Spark's.
+    return made.select(
+        *(
+            f.col(each.name).cast(INT).alias(each.name) if each.dataType == INT else each.name
+            for each in definition.schema
+        )
+    )
 
 
 def _compute_embedded(
@@ -213,7 +222,9 @@ def _open(
     """Open a database with the tables of a definition. `inputs`: the files of each table, or its rows, or nothing."""
     with tempfile.TemporaryDirectory() as spilled, duckdb.connect(config=_settings(spilled, threads)) as database:
         database.execute("set TimeZone = 'UTC'")
-        database.create_function("crc32", _crc32, ["varchar"], "bigint", type=PythonUDFType.ARROW)
+        for macro in MACROS:
+            database.execute(macro)
+        database.create_function("crc32", compute_crc32, ["varchar"], "bigint", type=PythonUDFType.ARROW)
         for name, kinds in tables.items():
             found = inputs[name]
             if isinstance(found, list):
@@ -240,7 +251,3 @@ def _settings(spilled: str, threads: int) -> dict[str, str | bool | int | float 
 
 def _arrow(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
-
-
-def _crc32(texts: pa.Array) -> pa.Array:
-    return pa.array([zlib.crc32(text.encode()) for text in texts.to_pylist()], pa.int64())

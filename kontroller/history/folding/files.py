@@ -4,25 +4,19 @@ The rows come sorted, so one file after the other is written. Equal rows give eq
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from kontroller.history.engine.files import cut, name_day, write_file
 from kontroller.history.schemas import Table
 from kontroller.history.store import DIVIDED_BY, DIVIDED_BY_CLUSTER, RANGE
 
-ROWS_IN_A_GROUP: Final = 1 << 15
-"""The rows that are held in memory, and that readers can skip together."""
 _FILE: Final = "part-0.zstd.parquet"
 """The only file of a folder. A task that runs again replaces what it had begun."""
-_LAST_DAY: Final = "+294247-01-10"
-"""The day of the largest time, which DuckDB takes for infinity."""
-_NONE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 def sort_rows(table: Table, sql: str) -> str:
@@ -37,12 +31,7 @@ def sort_rows(table: Table, sql: str) -> str:
         file = f"cast(hash({values}) % cast(coalesce(s.files, 1) as ubigint) as int)"
         return f"select {columns}, r.cluster_id as of, {file} as file {rows} order by of, file, {order}"
     time = f"r.{table.by_day}"
-    day = f"cast(cast({time} as date) as text)"
-    named = (
-        f"case when isinf({time}) then '{_LAST_DAY}' when year({time}) > 9999 then '+' || {day} "
-        f"else coalesce({day}, '{_NONE}') end"
-    )
-    divided = f"r.cluster_id as of, {named} as day, r.seq // {RANGE} as range"
+    divided = f"r.cluster_id as of, {name_day(time)} as day, r.seq // {RANGE} as range"
     return f"select {columns}, {divided} {rows} order by of, cast({time} as date) nulls first, range, {order}"
 
 
@@ -53,42 +42,8 @@ def write_files(
 
     `clusters`: the names of the clusters' folders."""
     names = DIVIDED_BY_CLUSTER if table.by_day is None else DIVIDED_BY
-    for (of, *values), pieces in groupby(_cut(batches, names), itemgetter(0)):
+    for (of, *values), pieces in groupby(cut(batches, names), itemgetter(0)):
         *days, file = (f"{name}={value}" for name, value in zip(names[1:], values, strict=True))
         part = "/".join((clusters[of], *days))
-        (folder / part / file).mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(folder / part / file / _FILE, kind, compression="zstd", store_schema=False) as written:
-            for group in _join(piece.select(kind.names).cast(kind) for _, piece in pieces):
-                written.write_table(group)
+        write_file(folder / part / file / _FILE, kind, (piece for _, piece in pieces))
         yield part
-
-
-def _cut(
-    batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
-) -> Iterator[tuple[tuple[object, ...], pa.RecordBatch]]:
-    """Cut batches at each change of these columns, and yield the values with the rows."""
-    for batch in batches:
-        columns = [batch.column(name) for name in names]
-        ends = {0, len(batch)}
-        for column in columns:
-            is_other = pc.not_equal(column[1:], column[:-1])
-            ends |= {1 + index for index in pc.indices_nonzero(is_other).to_pylist()}
-        for first, last in pairwise(sorted(ends)):
-            yield tuple(column[first].as_py() for column in columns), batch.slice(first, last - first)
-
-
-def _join(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join and cut rows to tables of `ROWS_IN_A_GROUP`."""
-    held: list[pa.RecordBatch] = []
-    missing = ROWS_IN_A_GROUP
-    for piece in pieces:
-        left = piece
-        while len(left):
-            held.append(left.slice(0, missing))
-            left = left.slice(missing)
-            missing -= len(held[-1])
-            if not missing:
-                yield pa.Table.from_batches(held).combine_chunks()
-                held, missing = [], ROWS_IN_A_GROUP
-    if held:
-        yield pa.Table.from_batches(held).combine_chunks()

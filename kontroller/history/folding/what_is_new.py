@@ -18,7 +18,7 @@ from controller_core.model import wording
 
 NAMELESS: Final = ""
 """The cluster of records that name none."""
-_CODE: Final = ("transforms", "sources", "folding", "schemas.py", "store.py")
+_CODE: Final = ("transforms", "sources", "folding", "engine", "schemas.py", "store.py")
 Pair = tuple[str, str]
 """A cluster, and a journal that names it."""
 

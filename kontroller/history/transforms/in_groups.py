@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
 
+from kontroller.history.engine.session import Rows
+
 Compute: TypeAlias = Callable[[DataFrame], DataFrame]
 """Returns the rows as they are, or computed and kept, so that later plans are short."""
 
@@ -31,6 +33,9 @@ def apply_to_groups(
     """Return all rows of `schema` that `made` returns for the rows with equal keys. It receives the columns `names`.
 
     A group is in memory as a whole, and in no order."""
+
+    if isinstance(rows, Rows):
+        return rows.apply_to_groups(keys, names, made, schema)
 
     def apply_to_group(group: list[Row]) -> list[tuple[object, ...]]:
         return [tuple(row[name] for name in schema.fieldNames()) for row in made(group)]

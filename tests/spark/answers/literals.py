@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from kontroller.history.schemas import BROKER_INTERVALS, EVENTS, KNOWN_SPANS, PARTITION_INTERVALS, Table
+from tests.spark.on_duckdb import list_types
 
 Row: TypeAlias = dict[str, Any]
 Step: TypeAlias = tuple[float, Row | None]
@@ -141,7 +142,7 @@ Answers: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 def answers(answer: DataFrame, schema_of: Table) -> Answers:
     """Computes it once. `found(cluster, *columns)` are then those columns of the cluster's rows, in the table's order."""
     assert answer.columns == schema_of.schema.fieldNames()
-    assert [field.dataType for field in answer.schema] == [field.dataType for field in schema_of.schema]
+    assert list_types(answer.schema) == list_types(schema_of.schema)
     rows = [row.asDict() for row in answer.orderBy(*schema_of.order).collect()]
 
     def read_rows(cluster: str, *columns: str) -> list[tuple[Any, ...]]:

@@ -33,7 +33,7 @@ def places(rows: DataFrame, *keys: str) -> DataFrame:
     )
     more = f.col("topics") - MOST_TOPICS
     rest = f.when(more == 1, " and 1 more topic").when(more > 1, f.format_string(" and %d more topics", more))
-    words = f.concat(f.array_join(f.col("named.name"), ", "), f.coalesce(rest, f.lit("")))
+    words = f.concat(f.array_join(f.transform("named", lambda each: each["name"]), ", "), f.coalesce(rest, f.lit("")))
     return summed.select(*keys, "partitions", words.alias("places"))
 
 

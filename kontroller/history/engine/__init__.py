@@ -1,0 +1,1 @@
+"""PySpark's data frames on DuckDB, for small histories: in this process, and without Java."""
