@@ -23,7 +23,6 @@ from devcluster.running.processes import wait_until
 from tests.real.kraft.history.recordings import (
     assert_comes_to,
     changes,
-    metadata,
     recorder_of,
     wait_until_all_in_sync,
     wait_until_it_comes_to,
@@ -83,8 +82,7 @@ class Watched:
     def assert_recorded(self) -> None:
         """Assert that all changes were recorded, from the controllers' log, without gaps."""
         wait_until_all_in_sync(self.kafka)
-        said = metadata(self.kafka)
-        wait_until_it_comes_to(self.journal, said)
+        said = wait_until_it_comes_to(self.journal, self.kafka)
         assert self.recorder.metric("kontroller_recorder_polls") == 0
         self.recorder.process.stop()
         folded = fold(read(self.journal))

@@ -73,9 +73,19 @@ def assert_comes_to(folded: Folded, said: MetadataResponse) -> None:
     assert _describe_recorded(folded) == _describe_said(said)
 
 
-def wait_until_it_comes_to(journal: Path, said: MetadataResponse) -> None:
-    """Wait until the journal agrees: a recorder learns of decisions when brokers do, not sooner."""
-    wait_until(lambda: _describe_recorded(fold(read(journal))) == _describe_said(said), "the journal comes to it")
+def wait_until_it_comes_to(journal: Path, kraft: KRaftCluster) -> MetadataResponse:
+    """Wait until the journal agrees with the cluster's metadata, and return these.
+
+    The broker that is asked may learn of a decision before or after the recorder, so both are read at each look."""
+    said = metadata(kraft)
+
+    def agrees() -> bool:
+        nonlocal said
+        said = metadata(kraft)
+        return _describe_recorded(fold(read(journal))) == _describe_said(said)
+
+    wait_until(agrees, "the journal comes to what the cluster says")
+    return said
 
 
 def _describe_recorded(folded: Folded) -> dict[str, object]:

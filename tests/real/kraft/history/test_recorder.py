@@ -138,8 +138,7 @@ def test_the_history_comes_to_what_the_cluster_says_and_a_killed_recorder_misses
         asyncio.run(admin.create_topic("short-lived", replica_assignment="1:2:3"))
         asyncio.run(admin.delete_topic("short-lived"))
         wait_until_recorded(journal, "topic_removed", "topic_deletions_requested")
-        said = metadata(kraft)
-        wait_until_it_comes_to(journal, said)
+        said = wait_until_it_comes_to(journal, kraft)
         recorder.process.stop()
 
     folded = fold(read(journal))
@@ -209,9 +208,8 @@ def test_one_that_begins_or_comes_back_when_the_log_is_deleted_goes_on_from_the_
         asyncio.run(admin.create_topic("followed", replica_assignment="1"))
         wait_until_recorded(came_back, "leadership", "topics_changed", 2)
         wait_until_recorded(new, "leadership", "topics_changed")
-        said = metadata(cluster)
         for journal in (came_back, new):
-            wait_until_it_comes_to(journal, said)
+            said = wait_until_it_comes_to(journal, cluster)
         again.process.stop()
         beginner.process.stop()
 

@@ -22,7 +22,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.told import rows_of
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ManagedProcess, wait_until
-from tests.real.kraft.history.recordings import changes, metadata, recorder_of, wait_until_it_comes_to
+from tests.real.kraft.history.recordings import changes, recorder_of, wait_until_it_comes_to
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(900)]
 
@@ -77,7 +77,7 @@ class Day:
         moves = {"version": 1, "partitions": [{"topic": "kept", "partition": 0, "replicas": [1, 3]}]}
         asyncio.run(self.admin.reassign_partitions(json.dumps(moves)))
         self._wait_for_state("kept", leader=1, isr=(1, 3))
-        wait_until_it_comes_to(self.journal, metadata(self.cluster))
+        wait_until_it_comes_to(self.journal, self.cluster)
 
     def _are_all_known(self) -> bool:
         """Return True if each broker knows the topics, because any of them may be asked."""
