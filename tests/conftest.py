@@ -29,6 +29,7 @@ from devcluster.running.patience import LONGEST_WAIT_S
 from devcluster.running.tokens import machine_tokens
 from tests import levels
 from tests.cpu_limit import CpuLimit
+from tests.terminal import show_in_terminal
 
 # Every run has the same examples; those of `make nightly` follow from the seed that it prints. No test asserts how long
 # something takes: a busy machine would fail it.
@@ -124,9 +125,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Make tests wait until their servers fit beside those of other runs. The wait does not count as a test's time."""
 
     def say(text: str) -> None:
-        capture = session.config.pluginmanager.get_plugin("capturemanager")
-        assert capture is not None
-        with capture.global_and_fixture_disabled():
+        with show_in_terminal(session.config):
             progress.say(text)
 
     machine_tokens().wait_for_others(say)
@@ -139,9 +138,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     needed = [mark for item in session.items for mark in item.iter_markers("needs")]
     parts = {part for mark in (*real, *needed) for part in mark.args} | ({Part.KAFKA} if real else set())
     if parts and not session.config.option.collectonly:
-        capture = session.config.pluginmanager.get_plugin("capturemanager")
-        assert capture is not None
-        with capture.global_and_fixture_disabled():
+        with show_in_terminal(session.config):
             fill_cache(parts)
             if any("e2e" in item.path.parts for item in session.items):
                 with suppress(NoCluster):  # the tests are skipped with the reason
