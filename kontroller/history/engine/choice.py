@@ -31,7 +31,8 @@ class NotHere(Exception):
 
 
 def choose(asked: Engine, location: str, taken_in: Sequence[str] = ()) -> Engine:
-    """Return the engine for a history: DuckDB if the history is small and on this machine, or if there is no Java.
+    """Return the engine for a history: DuckDB if the history and the new records are small and on this machine, or if
+    there is no Java.
 
     `taken_in`: the places with new records. Raises `NotHere`."""
     if asked is Engine.SPARK or "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -45,6 +46,9 @@ def choose(asked: Engine, location: str, taken_in: Sequence[str] = ()) -> Engine
         return Engine.SPARK
     if asked is Engine.DUCKDB or not _has_java():
         return Engine.DUCKDB
+    if any(place.startswith(_SERVED) for place in taken_in):
+        # Nobody knows how large they are before they are fetched.
+        return Engine.SPARK
     size_bytes = sum(_measure(Path(place), "*") for place in taken_in if _ADDRESS not in place)
     return Engine.DUCKDB if size_bytes + _measure(here, "*.parquet") <= LARGEST_BYTES else Engine.SPARK
 

@@ -56,9 +56,8 @@ def unescape_pattern(place: str) -> str:
 def read_lines(path: Path, longest: int) -> list[str]:
     """Return the lines of a file, without those that have `longest` or more bytes with their ends."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    data = data.removeprefix(_BOM)
-    lines = zip(data.splitlines(), data.splitlines(keepends=True), strict=True)
-    return [line.decode(errors="replace") for line, whole in lines if len(whole) < longest]
+    lines = data.removeprefix(_BOM).splitlines(keepends=True)
+    return [line.rstrip(b"\r\n").decode(errors="replace") for line in lines if len(line) < longest]
 
 
 def name_file(path: Path) -> str:

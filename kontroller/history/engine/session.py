@@ -266,15 +266,15 @@ class Reader:
     def text(self, places: Sequence[str]) -> Rows:
         """Return the lines of files (`value`), and the address of the file of each."""
         patterns, longest = expand_pattern(self.given["pathGlobFilter"]), int(self.given[LONGEST_LINE])
-        texts: list[str] = []
-        files: list[str] = []
+        texts: list[pa.Array] = []
+        files: list[pa.Array] = []
         for place in places:
             for path in list_files(place if Path(place).exists() else unescape_pattern(place), patterns):
-                lines = read_lines(path, longest)
-                texts += lines
-                files += [name_file(path)] * len(lines)
-        of_file = pa.StructArray.from_arrays([pa.array(files, pa.string())], ["file_path"])
-        return self.session.add_table(pa.table({"value": pa.array(texts, pa.string()), "_metadata": of_file}))
+                texts.append(pa.array(read_lines(path, longest), pa.string()))
+                name = pa.repeat(pa.scalar(name_file(path)), len(texts[-1]))
+                files.append(pa.StructArray.from_arrays([name], ["file_path"]))
+        of_file = pa.chunked_array(files, pa.struct({"file_path": pa.string()}))
+        return self.session.add_table(pa.table({"value": pa.chunked_array(texts, pa.string()), "_metadata": of_file}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,6 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("java")
 def test_a_small_history_needs_no_spark(history: Path) -> None:
     assert choose(Engine.AUTO, str(history)) is Engine.DUCKDB
-    assert choose(Engine.AUTO, str(history / "new"), ["http://host:9404/journal"]) is Engine.DUCKDB
 
 
 @pytest.mark.usefixtures("java")
@@ -43,6 +42,13 @@ def test_a_large_history_or_journal_is_for_spark(history: Path, tmp_path: Path) 
     (history / "more.parquet").write_bytes(bytes(1))
     assert choose(Engine.AUTO, str(history)) is Engine.SPARK
     assert choose(Engine.DUCKDB, str(history)) is Engine.DUCKDB
+
+
+@pytest.mark.usefixtures("java")
+def test_a_served_journal_is_for_spark_because_its_size_is_unknown(history: Path) -> None:
+    served = ["http://host:9404/journal"]
+    assert choose(Engine.AUTO, str(history), served) is Engine.SPARK
+    assert choose(Engine.DUCKDB, str(history), served) is Engine.DUCKDB
 
 
 def test_without_java_there_is_only_duckdb(java: Path, history: Path) -> None:
