@@ -383,3 +383,17 @@ def test_a_history_in_the_layout_of_another_version_is_left_alone(spark: SparkSe
 def test_a_history_that_was_never_begun_says_how_to_begin(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoHistory, match="ingest a journal first"):
         KeptHistory.open_history(spark, str(tmp_path)).layers()
+
+
+def test_journals_without_records_make_an_empty_history_that_later_ones_fill(
+    spark: SparkSession, tmp_path: Path, journal: list[bytes]
+) -> None:
+    kept = KeptHistory.open_history(spark, str(tmp_path))
+    with kept.hold_lock():
+        take_in(kept, [])
+        kept.fold()
+    assert kept.summary().startswith("The history has no records")
+    with kept.hold_lock():
+        take_in(kept, journal)
+        kept.fold()
+    assert " records of 1 cluster. " in kept.summary()

@@ -73,7 +73,8 @@ def fold(raw: Store, store: Store, steps: Steps) -> None:
             choice = choose(raw, change, made.parts if news is None else news)
             pairs = [(*pair, is_recorded) for pair, is_recorded in sorted(choice.writers.items())]
             change.write(JOURNALS, raw.spark.createDataFrame(pairs, JOURNALS.schema))
-            _Folding(raw=raw, change=change, steps=steps, choice=choice).run()
+            if choice.clusters:
+                _Folding(raw=raw, change=change, steps=steps, choice=choice).run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
