@@ -11,6 +11,7 @@ from pathlib import Path
 import pyspark
 import yaml
 
+from devcluster.building.cache import hold_lock
 from kontroller.history.session import SMALL_SETTINGS
 from tests.spark.histories import history
 
@@ -51,7 +52,9 @@ def spark_pipelines(command: str, project: Path, *options: str, **variables: str
     }
     spec = ["--spec", str(project / "spark-pipeline.yml")]
     line = ["spark-pipelines", command, *spec, *options, "--remote", "local[2]"]
-    ended = subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    # Its server has a fixed port.
+    with hold_lock("spark-connect", "Waiting for another run with a server of Spark Connect"):
+        ended = subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
     return (ended.stdout + ended.stderr).splitlines()
 
