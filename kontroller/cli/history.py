@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 commands = typer.Typer(
     help="Availability, failovers, violations and alarms, from the controller's journals. All commands but "
     "`watch`, `serve`, `changes`, `at` and `diff` run Apache Spark on this machine; `ingest`, `report` and `audit` "
-    "only for large histories.",
+    "only if the history is large, or for journals that are served.",
     no_args_is_help=True,
 )
 
@@ -61,8 +61,8 @@ _TopicOption = Annotated[
 _EngineOption = Annotated[
     Engine,
     typer.Option(
-        help="Engine: spark (Apache Spark, which needs Java), duckdb (in this process), or auto: duckdb for a small "
-        "history on this machine, and without Java; otherwise spark.",
+        help="Engine: spark (Apache Spark, which needs Java), duckdb (in this process), or auto: spark, but duckdb if "
+        "the history and the journals are small and on this machine, or if there is no Java.",
         envvar="KONTROLLER_HISTORY_ENGINE",
     ),
 ]

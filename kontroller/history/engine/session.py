@@ -1,7 +1,5 @@
 """A session that computes data frames with DuckDB, in place of Spark's."""
 
-import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,11 +9,11 @@ from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
-from duckdb.func import PythonUDFType
 from pyspark.errors import AnalysisException
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import Row, StructType, _create_row
 
+from kontroller.history.engine.database import BATCH_ROWS, FILE, make_arrow_schema, name_files, open_database
 from kontroller.history.engine.files import (
     NONE,
     expand_pattern,
@@ -29,18 +27,10 @@ from kontroller.history.engine.files import (
 )
 from kontroller.history.engine.frames import Frame
 from kontroller.history.engine.steps import Steps
-from kontroller.history.engine.translation import MACROS, translate_kind
 from kontroller.history.generations.locks import find_local_folder
 
-BATCH_ROWS: Final = 10_000
-FILE: Final = "part-0.zstd.parquet"
 LONGEST_LINE: Final = "mapreduce.input.linerecordreader.line.maxlength"
 """The option of the longest line, in bytes with its end."""
-
-
-def compute_crc32(texts: pa.Array) -> pa.Array:
-    """A function for DuckDB."""
-    return pa.array([None if text is None else zlib.crc32(text.encode()) for text in texts.to_pylist()], pa.int64())
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -69,17 +59,12 @@ class Session:
             return self.name_rows(name, rows.column_names)
 
     def add_files(self, files: Sequence[str], schema: StructType) -> "Rows":
-        """Return the rows of Parquet files. Files of older records lack the newer columns."""
+        """Return the rows of Parquet files."""
         if not files:
             return self.createDataFrame([], schema)
         with self.steps.lock:
             name = f"t{next(self.numbers)}"
-            none = ", ".join(f'null::{translate_kind(each.dataType)} as "{each.name}"' for each in schema)
-            read = self.database.read_parquet(list(files), hive_partitioning=False, union_by_name=True)
-            read.create_view(f"files_of_{name}")
-            columns = ", ".join(f'"{each.name}"' for each in schema)
-            union = f"from files_of_{name} union all by name (select {none} where false)"
-            self.database.execute(f"create view {name} as select {columns} from ({union})")  # noqa: S608
+            name_files(self.database, name, files, schema)
             return self.name_rows(name, schema.fieldNames())
 
     def keep(self, rows: "Rows") -> "Rows":
@@ -167,20 +152,7 @@ class Rows(Frame):
 @contextmanager
 def open_session(*, cores: int, memory: str) -> Iterator[Session]:
     """Yield a session while the block runs. DuckDB writes what needs more than `memory` to temporary files."""
-    with tempfile.TemporaryDirectory() as spilled, duckdb.connect() as database:
-        settings = {
-            "threads": cores,
-            "memory_limit": f"{memory.upper()}iB",
-            "temp_directory": spilled,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "TimeZone": "UTC",
-        }
-        for name, value in settings.items():
-            database.execute(f"set {name} = '{value}'")
-        for macro in MACROS:
-            database.execute(macro)
-        database.create_function("crc32", compute_crc32, ["varchar"], "bigint", type=PythonUDFType.ARROW)
+    with open_database(threads=cores, memory=memory) as database:
         yield Session(database=database, steps=Steps(database), cores=cores)
 
 
@@ -206,7 +178,7 @@ def _make_value(value: Any, kind: pa.DataType) -> Any:
 
 def _arrow_schema(schema: StructType | str) -> pa.Schema:
     if isinstance(schema, StructType):
-        return to_arrow_schema(schema, timezone="UTC")
+        return make_arrow_schema(schema)
     kinds = {"string": pa.string(), "int": pa.int32(), "long": pa.int64()}
     pairs = (each.split() for each in schema.split(","))
     return pa.schema({name: kinds[kind] for name, kind in pairs})

@@ -5,11 +5,11 @@ between tasks. A cluster is folded by itself, so one task can do it alone: DuckD
 definitions (`definitions`) as `scripts.duckdb_sql` has compiled them. The task also writes the files of the table, so
 no row passes through Spark. A task folds several small clusters at once.
 
-Spark folds clusters whose files are larger than `LARGEST_BYTES`, and histories at other places.
+The session itself runs the definitions for clusters whose files are larger than `LARGEST_BYTES`, for histories at other
+places, and wherever it is DuckDB's own (`engine`), which has no tasks.
 """
 
 import functools
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,14 +18,11 @@ from typing import Final
 
 import duckdb
 import pyarrow as pa
-from duckdb.func import PythonUDFType
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kontroller.history.engine.session import compute_crc32
-from kontroller.history.engine.translation import MACROS
+from kontroller.history.engine.database import BATCH_ROWS, make_arrow_schema, name_files, open_database
 from kontroller.history.folding.definitions import Definition
 from kontroller.history.folding.files import sort_rows, write_files
 from kontroller.history.generations.folders import make_not_written
@@ -35,12 +32,11 @@ from kontroller.history.schemas import INT, TEXT, Table, columns
 from kontroller.history.store import Change, Store
 
 LARGEST_BYTES: Final = 64 << 20
-"""The size of a cluster's files from which on Spark folds it: some 3,000,000 records."""
+"""The size of a cluster's files from which on no task folds it: some 3,000,000 records."""
 RUN_BYTES: Final = 16 << 20
 """The size of the files of small clusters that one task folds at once."""
-MEMORY: Final = "192MB"
+MEMORY: Final = "192m"
 """The memory of a run, beside the rows that are being written. DuckDB writes what needs more to temporary files."""
-_ROWS_IN_A_BATCH: Final = 10_000
 _FILES: Final = pa.schema({"cluster_id": pa.string(), "files": pa.int64()})
 _SQL: Final = Path(__file__).with_name("duckdb.sql")
 _GLOB: Final = frozenset("*?[")
@@ -73,7 +69,7 @@ def compute(store: Store, definition: Definition, parts: Parts, **few: DataFrame
     runs, large = _divide(store, parts)
     found = [_compute_embedded(store, definition, runs, few)] if runs else []
     if large:
-        found.append(_compute_by_spark(store, definition, parts, large, few))
+        found.append(_compute_by_session(store, definition, parts, large, few))
     return functools.reduce(DataFrame.unionByName, found or [store.spark.createDataFrame([], definition.schema)])
 
 
@@ -92,7 +88,7 @@ def write(
     runs, large = _divide(source, parts)
     written = _write_embedded(change, table, definition, source, runs, files or {}, few) if runs else ()
     if large:
-        written += change.add_clusters(table, _compute_by_spark(source, definition, parts, large, few), files)
+        written += change.add_clusters(table, _compute_by_session(source, definition, parts, large, few), files)
     return written
 
 
@@ -104,7 +100,7 @@ def read_sql() -> dict[str, str]:
 
 
 def _divide(store: Store, parts: Parts) -> tuple[Sequence[Run], frozenset[str]]:
-    """Return the runs of DuckDB, and the clusters that are left to Spark."""
+    """Return the runs of DuckDB, and the clusters that are left to the session."""
     first = next(iter(parts.values()))
     clusters = {cluster_of(part): folder_of(part) for part in sorted(first, key=cluster_of)}
     folder = find_local_folder(store.location)
@@ -133,11 +129,11 @@ def _divide(store: Store, parts: Parts) -> tuple[Sequence[Run], frozenset[str]]:
     return runs, frozenset(cluster for cluster, size in sizes.items() if size > LARGEST_BYTES)
 
 
-def _compute_by_spark(
+def _compute_by_session(
     store: Store, definition: Definition, parts: Parts, clusters: Collection[str], few: Mapping[str, DataFrame]
 ) -> DataFrame:
-    of_spark = {table: select_clusters(of, clusters) for table, of in parts.items()}
-    rows = {table.name: store.read_parts(table, of) for table, of in of_spark.items()} | dict(few)
+    of_clusters = {table: select_clusters(of, clusters) for table, of in parts.items()}
+    rows = {table.name: store.read_parts(table, of) for table, of in of_clusters.items()} | dict(few)
     made = definition.make(*(rows[table.name] for table in definition.reads))
     # DuckDB's integers may be larger than Spark's.
     return made.select(
@@ -151,10 +147,10 @@ def _compute_by_spark(
 def _compute_embedded(
     store: Store, definition: Definition, runs: Sequence[Run], few: Mapping[str, DataFrame]
 ) -> DataFrame:
-    sql, kind = read_sql()[definition.name], _arrow(definition.schema)
+    sql, kind = read_sql()[definition.name], make_arrow_schema(definition.schema)
 
     def collect(database: duckdb.DuckDBPyConnection, _: Run) -> Iterator[pa.RecordBatch]:
-        for batch in database.sql(sql).to_arrow_reader(_ROWS_IN_A_BATCH):
+        for batch in database.sql(sql).to_arrow_reader(BATCH_ROWS):
             yield batch.cast(kind)
 
     return _run_in_tasks(store, definition, runs, few, collect, definition.schema)
@@ -171,18 +167,18 @@ def _write_embedded(
 ) -> tuple[Part, ...]:
     folder = find_local_folder(change.store.path(table))
     assert folder is not None, "both stores of a history are in its folder"
-    write, kind = change.name_write(), _arrow(table.schema)
+    write, kind = change.name_write(), make_arrow_schema(table.schema)
     sql, place = sort_rows(table, read_sql()[definition.name]), folder / write
 
     def write_run(database: duckdb.DuckDBPyConnection, run: Run) -> Iterator[pa.RecordBatch]:
         several = {cluster: count for cluster, count in files.items() if cluster in run.folders}
         counts = pa.table({"cluster_id": [*several], "files": [*several.values()]}, _FILES)
-        batches = database.register("several_files", counts).sql(sql).to_arrow_reader(_ROWS_IN_A_BATCH)
+        batches = database.register("several_files", counts).sql(sql).to_arrow_reader(BATCH_ROWS)
         try:
             found = [{"part": part} for part in dict.fromkeys(write_files(batches, place, run.folders, table, kind))]
         except OSError as error:
             found = [{"error": str(error)}]
-        yield pa.RecordBatch.from_pylist(found, _arrow(_WRITTEN))
+        yield pa.RecordBatch.from_pylist(found, make_arrow_schema(_WRITTEN))
 
     rows = _run_in_tasks(source, definition, runs, few, write_run, _WRITTEN).collect()
     for row in rows:
@@ -220,34 +216,11 @@ def _open(
     tables: Mapping[str, StructType], inputs: Mapping[str, object], threads: int
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database with the tables of a definition. `inputs`: the files of each table, or its rows, or nothing."""
-    with tempfile.TemporaryDirectory() as spilled, duckdb.connect(config=_settings(spilled, threads)) as database:
-        database.execute("set TimeZone = 'UTC'")
-        for macro in MACROS:
-            database.execute(macro)
-        database.create_function("crc32", compute_crc32, ["varchar"], "bigint", type=PythonUDFType.ARROW)
+    with open_database(threads=threads, memory=MEMORY, keeps_order=False) as database:
         for name, kinds in tables.items():
             found = inputs[name]
             if isinstance(found, list):
-                # Files of older records lack the newer columns.
-                database.register("nothing", _arrow(kinds).empty_table())
-                files = database.read_parquet(found, hive_partitioning=False, union_by_name=True)
-                files.create_view(f"files_of_{name}")
-                database.execute(f"create view {name} as from files_of_{name} union all by name from nothing")
+                name_files(database, name, found, kinds)
             else:
-                database.register(name, found or _arrow(kinds).empty_table())
+                database.register(name, found or make_arrow_schema(kinds).empty_table())
         yield database
-
-
-def _settings(spilled: str, threads: int) -> dict[str, str | bool | int | float | list[str]]:
-    return {
-        "threads": threads,
-        "memory_limit": MEMORY,
-        "temp_directory": spilled,
-        "preserve_insertion_order": False,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-
-
-def _arrow(schema: StructType) -> pa.Schema:
-    return to_arrow_schema(schema, timezone="UTC")

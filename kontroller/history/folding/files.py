@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
+from kontroller.history.engine.database import FILE
 from kontroller.history.engine.files import cut, name_day, write_file
 from kontroller.history.schemas import Table
 from kontroller.history.store import DIVIDED_BY, DIVIDED_BY_CLUSTER, RANGE
-
-_FILE: Final = "part-0.zstd.parquet"
-"""The only file of a folder. A task that runs again replaces what it had begun."""
 
 
 def sort_rows(table: Table, sql: str) -> str:
@@ -45,5 +42,5 @@ def write_files(
     for (of, *values), pieces in groupby(cut(batches, names), itemgetter(0)):
         *days, file = (f"{name}={value}" for name, value in zip(names[1:], values, strict=True))
         part = "/".join((clusters[of], *days))
-        write_file(folder / part / file / _FILE, kind, (piece for _, piece in pieces))
+        write_file(folder / part / file / FILE, kind, (piece for _, piece in pieces))
         yield part

@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from kontroller.history.engine.database import make_arrow_schema
 from kontroller.history.folding import embedded
 from kontroller.history.folding.definitions import (
     DEFINITIONS,
@@ -131,7 +131,7 @@ def read_files(change: Change, table: Table, parts: tuple[Part, ...]) -> dict[st
             rows = pyarrow.parquet.ParquetFile(file).read()
             folder = f"{day_of(part)}/{file.parent.name}"
             assert folder not in found
-            found[folder] = rows.cast(to_arrow_schema(table.schema, timezone="UTC"))
+            found[folder] = rows.cast(make_arrow_schema(table.schema))
     return found
 
 
