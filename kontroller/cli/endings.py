@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 import typer
-from typer.core import TyperGroup
+
+from kontroller.value_names import NamedValues
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -20,7 +21,7 @@ _PROGRAM: Final[ContextVar[str]] = ContextVar("program", default="kontroller")
 """The name of the running program, with which its errors begin."""
 
 
-class OneLine(TyperGroup):
+class OneLine(NamedValues):
     """A group of commands that reports a wrong command line in one line, like every other error."""
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **more: Any) -> Any:  # type: ignore[override]  # the rest by name only

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, get_args, get
 import typer
 from typer.core import TyperCommand
 
+from kontroller.value_names import name_values
+
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from pydantic_settings import BaseSettings
@@ -31,6 +33,7 @@ class _SettingsCommand(TyperCommand):
         """The options of the model, and those that the function declares."""
         if self._all is None:
             self._all = [*_make_options(self._load_model()), *self._declared]
+            name_values(self._all)
         return self._all
 
     @params.setter

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from kontroller.value_names import NamedValues
+
 if TYPE_CHECKING:
     from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
     from controller_operator.kubernetes.leftovers import Leftover
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(
     name="kubectl kontroller",
+    cls=NamedValues,
     help="Kafka clusters, topics, moves and elections of kontroller.dev, on one screen.\n\n"
     "Exits with 0: healthy, nothing to do, or done; 1: an error; 2: a cluster is degraded or not Ready, or with "
     "--fail-on-changes anything is unhealthy or changes; 3: something waits for a person.",
@@ -51,7 +54,7 @@ FailOnChanges = Annotated[
     bool, typer.Option("--fail-on-changes", help="Exit with 2 if anything is unhealthy or changes.")
 ]
 Object = Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, such as kt/orders or kpr/drain-4.")]
-Objects = Annotated[list[str], typer.Argument(metavar="KIND/NAME...", help="Objects, such as kt/orders.")]
+Objects = Annotated[list[str], typer.Argument(metavar="KIND/NAME", help="Objects, such as kt/orders.")]
 
 
 @commands.callback()
@@ -175,7 +178,7 @@ def approve(
 
 @commands.command("drain")
 def drain(
-    brokers: Annotated[list[int], typer.Argument(metavar="BROKER...", help="Ids of the brokers.", min=0)],
+    brokers: Annotated[list[int], typer.Argument(metavar="BROKER", help="Ids of the brokers.", min=0)],
     cluster: Annotated[
         str | None, typer.Option(help="KafkaCluster of the brokers. Default: the only one in the namespace.")
     ] = None,

@@ -1,5 +1,6 @@
 """The command line: refused arguments, exit codes, and loaded modules."""
 
+import re
 import signal
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from devcluster.clusters.kontroller import run_command
 from kontroller.command_line import main
 
+PYTHON_TYPE = re.compile(r"<(list|str|int|float|path|Path)\b")
 NOBODY = "127.0.0.1:1"
 EVERYTHING = {
     "drain": ("--bootstrap-server", NOBODY, "--broker-id", "1", "--timeout-ms", "1000"),
@@ -38,6 +40,7 @@ def test_every_command_explains_itself_and_each_of_its_options(command: tuple[st
     assert result.exit_code == 0, result.exception
     assert described.params or hasattr(described, "commands")
     assert all(option.opts[0] in result.output for option in described.params if not option.hidden)
+    assert not PYTHON_TYPE.search(result.output)
 
 
 def test_the_name_of_a_time_ends_with_its_unit() -> None:
