@@ -227,9 +227,8 @@ class Applier:
         known = self._store.get(_key_of_move(stored, step.name))
         if known is None:
             return Outcome.LOOK_AGAIN
-        throttle = None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
         try:
-            self._writer.keep(await self._api.patch_known_spec(known.raw, {"throttle": throttle}))
+            self._writer.keep(await self._api.patch_known_spec(known.raw, {"throttle": _make_throttle(step)}))
         except ObjectChanged:
             return Outcome.LOOK_AGAIN
         except ObjectGone:
@@ -306,6 +305,10 @@ def _creation_notice(step: CreateTopic) -> Notice:
     return Notice(reason="TopicCreated", message=message, occurrence=str(step.assignment.topic_id))
 
 
+def _make_throttle(step: StartMove | LimitMove) -> Raw | None:
+    return None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
+
+
 def make_move(stored: StoredObject, step: StartMove) -> Raw:
     """Return a PartitionReassignment that a topic or a plan owns. It is deleted together with its owner."""
     metadata = stored.raw["metadata"]
@@ -315,12 +318,11 @@ def make_move(stored: StoredObject, step: StartMove) -> Raw:
         | ({"expectedReplicas": [*step.expected[tp]]} if tp in step.expected else {})
         for tp, to in step.partitions
     ]
-    throttle = None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
     approval = Approval.REQUIRED if step.needs_approval else None
     windows = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in step.windows]
     how = {
         "schedule": {"windows": windows} if windows else None,
-        "throttle": throttle,
+        "throttle": _make_throttle(step),
         "maxConcurrentPartitions": step.max_concurrent_partitions,
         "approval": approval,
     }

@@ -107,6 +107,11 @@ class ReassignmentThrottle(Model):
     replicas never catch up. May change during the move."""
 
 
+def read_rate(throttle: ReassignmentThrottle | None) -> int | None:
+    """Return the bytes per second of a throttle; None for none."""
+    return None if throttle is None else throttle.bytes_per_second
+
+
 MAX_WINDOWS: Final = 10
 """Every reconciliation computes the next opening of each window, so their number is bounded."""
 MAX_WINDOW_MINUTES: Final = 7 * 24 * 60

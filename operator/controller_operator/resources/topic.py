@@ -115,12 +115,11 @@ _ONE_ENTRY_EACH = "replicaAssignment has one entry for each of the partitions"
 
 
 class TopicMoves(Model):
-    """Settings for replica moves. They apply to moves that have not begun; to change a running move, edit the
-    PartitionReassignment that the topic owns."""
+    """Settings for replica moves, which PartitionReassignments carry out that the topic owns."""
 
     throttle: ReassignmentThrottle | None = None
-    """A throttle while they move; default: none. A change is for moves that begin after it. Change spec.throttle of the
-    PartitionReassignment for one that runs."""
+    """A throttle while they move; default: none. A running move gets a change at once. Until then, what somebody sets on
+    its PartitionReassignment stays."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
     """Maximum number of partitions that move at a time; default: all at once. A change is for moves that begin after
@@ -309,6 +308,16 @@ class TopicOwner(Observed):
     """Id of its topic, if it has one."""
 
 
+class TopicReassignment(Observed):
+    """A PartitionReassignment that moves replicas of the topic."""
+
+    name: str
+    """Its name."""
+
+    bytes_per_second: int | None = None
+    """Throttle that it got from this object, in bytes per second; absent: none."""
+
+
 class KafkaTopicStatus(Status):
     """The observed state of the topic."""
 
@@ -340,6 +349,9 @@ class KafkaTopicStatus(Status):
 
     partitions: Annotated[tuple[PartitionStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition; at most 500, those that need attention first."""
+
+    reassignment: TopicReassignment | None = None
+    """The PartitionReassignment that moves replicas, until it ends."""
 
     plan_hash: str | None = None
     """The hash to approve, while a deletion or a change of configuration waits for approval."""

@@ -193,6 +193,7 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("KafkaTopic", {"deletionPolicy": "Maybe"}, 'supported values: "Retain", "Delete"'),
         ("KafkaTopic", {"adoptionPolicy": "Maybe"}, 'supported values: "IfEqual", "Always", "Never"'),
         ("KafkaTopic", {"driftPolicy": "Maybe"}, 'supported values: "Enforce", "Report", "Ignore"'),
+        ("KafkaTopic", {"reassignment": {"throttle": {"bytesPerSecond": 1023}}}, "greater than or equal to 1024"),
         ("PartitionReassignment", {"partitions": []}, "should have at least 1 items"),
         ("PartitionReassignment", {"throttle": {"bytesPerSecond": 1023}}, "should be greater than or equal to 1024"),
         ("PartitionReassignment", {"maxConcurrentPartitions": 501}, "should be less than or equal to 500"),

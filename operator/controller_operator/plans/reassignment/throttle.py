@@ -31,6 +31,7 @@ from controller_operator.resources.reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
     ThrottleStatus,
+    read_rate,
 )
 
 _RETRY_S: Final = 5.0
@@ -49,7 +50,7 @@ def add_throttle(
         return _plan_end(move, plan, known, targets, view, context)
     if move.metadata.deletion_timestamp is not None:
         return _record(plan, known)
-    wanted = move.spec.throttle.bytes_per_second if move.spec.throttle is not None else None
+    wanted = read_rate(move.spec.throttle)
     if wanted is not None:
         return _plan_limit(move, plan, targets, view, context, known, wanted)
     if known is None:

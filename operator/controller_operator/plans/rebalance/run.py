@@ -22,13 +22,13 @@ from controller_operator.plans.consent.approval import explain_missing_approval,
 from controller_operator.plans.outcome import (
     CancelMove,
     Context,
-    LimitMove,
     Notice,
     Plan,
     StartMove,
     Verdict,
     conditions,
 )
+from controller_operator.plans.owned_moves import find_limit
 from controller_operator.plans.rebalance.duration import (
     compare_durations,
     describe_expected,
@@ -50,7 +50,7 @@ from controller_operator.plans.timing.windows import find_opening
 from controller_operator.resources.approval import Approval
 from controller_operator.resources.cluster import BrokerStatus
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
-from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
+from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase, read_rate
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_MOVES,
     MAX_SHOWN_REASSIGNMENTS,
@@ -103,8 +103,8 @@ def plan_run(
     """Return the decision about a run that has not ended."""
     if (name := resource.status.reassignment) is not None:
         noted, notices = _note_strain(resource, name, view, around)
-        if limit := _find_limit(noted, around.moves.get(name)):
-            # The change is noted after the batch has it, so an operator that dies in between does both again.
+        move, given = around.moves.get(name), resource.status.batch_bytes_per_second
+        if move is not None and (limit := find_limit(move, _find_rate(noted), given)):
             return Plan(status=resource.status, steps=(limit,))
         return _add_notices(_follow(_note_rate(noted), name, view, context, around), notices)
     return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
@@ -189,8 +189,7 @@ def _take(
         "bytes": planned.bytes,
     }
     if resource.status.start_time is None:
-        throttle = resource.spec.throttle
-        rate = None if throttle is None else throttle.bytes_per_second
+        rate = read_rate(resource.spec.throttle)
         counts["expected_seconds"] = estimate_seconds(planned.moves, rate, resource.status.pace_percent)
     resource = update_status(
         resource,
@@ -342,24 +341,6 @@ def _note_strain(
     if why := explain_strain(before, now, move, view, around.brokers):
         return _adapt(resource, name, why, is_strained=True)
     return update_status(resource, out_of_sync_brokers=_list_out_of_sync(before & now)), ()
-
-
-def _find_limit(resource: RebalancePlan, move: PartitionReassignment | None) -> LimitMove | None:
-    """Return the step that gives a running batch the present throttle; None if that has not changed.
-
-    A lower throttle never makes a batch faster that a person has slowed down."""
-    rate, given = _find_rate(resource), resource.status.batch_bytes_per_second
-    if move is None or move.ending is not None or rate == given:
-        return None
-    present = None if move.spec.throttle is None else move.spec.throttle.bytes_per_second
-    if rate == present or not (_is_faster(rate, given) or _is_faster(present, rate)):
-        return None
-    return LimitMove(name=move.metadata.name, bytes_per_second=rate)
-
-
-def _is_faster(rate: int | None, other: int | None) -> bool:
-    """Return True if the first of two throttles lets more through; None is no throttle."""
-    return other is not None and (rate is None or rate > other)
 
 
 def _find_rate(resource: RebalancePlan) -> int | None:

@@ -65,7 +65,7 @@ class Finding:
     planned: PlannedChanges | None = None
     needs_fresh_view: bool = False
     identity: dict[str, object] = field(default_factory=dict)
-    """Fields of the status that change: `topic_id`, `config_keys`, `applied`, `corrections`, and `counts` if the topic
-    was not seen yet."""
+    """Fields of the status that change: `topic_id`, `config_keys`, `applied`, `corrections`, `reassignment`, and `counts`
+    if the topic was not seen yet."""
     look_again_in_s: float | None = None
     """Seconds until the next look; None: the default for the verdict."""

@@ -5,9 +5,11 @@ topic runs, no other one begins; otherwise the finished partitions would make th
 moves in sequence do what is too much for one.
 If a move would give a partition replicas that the spec no longer wants, it is cancelled: deleting its object rolls back
 its unfinished part (`plans/reassignment/deletion`). Then the next move is planned from the present replicas. A move
-whose unfinished part the spec still wants goes on, even if other parts of the spec have changed.
+whose unfinished part the spec still wants goes on, even if other parts of the spec have changed. If that is the
+throttle, it gets the new one.
 """
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -15,15 +17,21 @@ from controller_core.model.snapshot import TopicSnapshot
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_operator.kafka.write_limits import Targets
 from controller_operator.plans.outcome import CancelMove, ForgetMove, StartMove, Step, Verdict
+from controller_operator.plans.owned_moves import find_limit
 from controller_operator.plans.placement.removal import explain_closed
-from controller_operator.plans.topic.case import Case, Moves
+from controller_operator.plans.topic.case import Case, Finding, Moves
 from controller_operator.plans.topic.creation import unknown_brokers
 from controller_operator.plans.topic.differences import Differences, move_targets
 from controller_operator.resources.approval import Approval
 from controller_operator.resources.conditions import ConditionType, Reason
-from controller_operator.resources.reassignment import PartitionReassignment, PartitionTarget, ReassignmentPhase
+from controller_operator.resources.reassignment import (
+    PartitionReassignment,
+    PartitionTarget,
+    ReassignmentPhase,
+    read_rate,
+)
 from controller_operator.resources.schema import MAX_PARTITIONS
-from controller_operator.resources.topic import KafkaTopic, KafkaTopicSpec
+from controller_operator.resources.topic import KafkaTopic, KafkaTopicSpec, TopicReassignment
 
 _LONGEST_PREFIX: Final = 200
 
@@ -43,6 +51,29 @@ def plan_moves(case: Case, topic: TopicSnapshot, found: Differences) -> tuple[Ve
         return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{explain_closed(view)}"), ()
     first = case.context.limits.choose_fitting_targets(targets, view, most=MAX_PARTITIONS)
     return _move(resource, _name(resource, topic, first), first, moves)
+
+
+def limit_move(finding: Finding, case: Case) -> Finding:
+    """Return the finding with the throttle of the spec for the move that runs, and with the record of it.
+
+    A move without a record was begun by an older operator, so the throttle that it has counts as that of the spec."""
+    running, rate, given = list_unfinished(case.around.moves), _find_rate(case.resource.spec), case.status.reassignment
+    started = [step.name for step in finding.steps if isinstance(step, StartMove)]
+    name = min(running or started, default=None)
+    if name is None:
+        return finding
+    if given is None or given.name != name:
+        return _note_move(finding, TopicReassignment(name=name, bytes_per_second=rate))
+    if name not in running or any(isinstance(step, CancelMove) and step.name == name for step in finding.steps):
+        # A move that is begun again may exist already, with the throttle on record.
+        return _note_move(finding, given)
+    if limit := find_limit(running[name], rate, given.bytes_per_second):
+        return replace(_note_move(finding, given), steps=(limit, *finding.steps))
+    return _note_move(finding, TopicReassignment(name=name, bytes_per_second=rate))
+
+
+def _note_move(finding: Finding, move: TopicReassignment) -> Finding:
+    return replace(finding, identity={**finding.identity, "reassignment": move})
 
 
 def list_unfinished(moves: Moves) -> Moves:
@@ -121,10 +152,14 @@ def _start(resource: KafkaTopic, name: str, targets: Targets) -> StartMove:
     return StartMove(
         name=name,
         partitions=tuple(targets.items()),
-        bytes_per_second=how.throttle.bytes_per_second if how is not None and how.throttle is not None else None,
+        bytes_per_second=_find_rate(resource.spec),
         max_concurrent_partitions=how.max_concurrent_partitions if how is not None else None,
         needs_approval=resource.spec.approval is Approval.REQUIRED,
     )
+
+
+def _find_rate(spec: KafkaTopicSpec) -> int | None:
+    return read_rate(spec.reassignment.throttle) if spec.reassignment is not None else None
 
 
 def _name(resource: KafkaTopic, topic: TopicSnapshot, targets: Targets) -> str:

@@ -31,7 +31,7 @@ from controller_operator.plans.topic.differences import (
     list_planned_changes,
 )
 from controller_operator.plans.topic.edits import Divided, divide_differences, find_applied
-from controller_operator.plans.topic.moves import explain_waits, list_unfinished, list_unwanted, plan_moves
+from controller_operator.plans.topic.moves import explain_waits, limit_move, list_unfinished, list_unwanted, plan_moves
 from controller_operator.plans.topic.pace import pace_correction
 from controller_operator.plans.topic.status import make_plan
 from controller_operator.plans.topic.undeclared import describe_undeclared, make_undeclared_notices
@@ -231,7 +231,14 @@ def _explain_refusal(topic: TopicSnapshot, policy: AdoptionPolicy, found: Differ
 
 
 def _keep(case: Case, topic: TopicSnapshot, *notices: Notice) -> Finding:
-    """Return the finding about the object's own topic: leave it, change it, or correct what was changed elsewhere."""
+    """Return the finding about the object's own topic, and give its running move the throttle of the spec.
+
+    The throttle changes nothing in the topic, so nothing that holds up a change of the topic holds it up."""
+    return limit_move(_settle(case, topic, *notices), case)
+
+
+def _settle(case: Case, topic: TopicSnapshot, *notices: Notice) -> Finding:
+    """Return the finding: leave the topic, change it, or correct what was changed elsewhere."""
     resource = case.resource
     found = differences(resource, topic)
     apart = divide_differences(resource, found)

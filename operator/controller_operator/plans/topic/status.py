@@ -9,10 +9,11 @@ from controller_operator.kafka.requests.topics import TopicReply
 from controller_operator.plans.outcome import Context, Plan, Step, Verdict, choose_finalizer, conditions
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
 from controller_operator.plans.topic.case import Case, Finding
+from controller_operator.plans.topic.moves import list_unfinished
 from controller_operator.plans.topic.undeclared import show_undeclared
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
-from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
+from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus, TopicReassignment
 
 LOOK_AGAIN_S: Final = 30.0
 """Seconds between looks at an object that waits for something outside the cluster."""
@@ -36,6 +37,7 @@ def make_plan(case: Case, finding: Finding) -> Plan[KafkaTopicStatus]:
             **_read_live(resource, view, topic),
             "drift": finding.drift[:MAX_STATUS_ENTRIES],
             "plan": finding.planned,
+            "reassignment": _keep_running(case),
             **finding.identity,
         }
     )
@@ -49,6 +51,12 @@ def make_plan(case: Case, finding: Finding) -> Plan[KafkaTopicStatus]:
         needs_fresh_view=finding.needs_fresh_view,
         is_progress=all(getattr(resource.status, name) == value for name, value in finding.identity.items()),
     )
+
+
+def _keep_running(case: Case) -> TopicReassignment | None:
+    """Return the record of the topic's move, unless that has ended."""
+    record = case.status.reassignment
+    return record if record is not None and record.name in list_unfinished(case.around.moves) else None
 
 
 def _may_change(verdict: Verdict) -> bool:

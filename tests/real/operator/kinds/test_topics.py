@@ -1,12 +1,14 @@
-"""Topics: creation, growth, configuration and drift."""
+"""Topics: creation, growth, configuration, drift, and the throttle of moves."""
 
 import json
+from typing import Any
 
 from devcluster.clients.tools import CONFIGS, run_tool
 from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kraft import KRaftCluster
 from devcluster.running.processes import wait_until
 from tests.real.operator.kinds.clusters import MARKS, topic_spec, with_zookeeper
-from tests.real.operator.operated import Objects, Operator
+from tests.real.operator.operated import RECORD_BYTES, Objects, Operator, fill
 from tests.real.operator.witnesses import Witness
 
 pytestmark = MARKS
@@ -94,3 +96,30 @@ def test_configuration_that_the_spec_does_not_name_is_shown_and_goes_only_if_the
     wait_until(lambda: witness.config(topic) == named, "the key is removed")
     objects.wait_ready("kafkatopic", topic)
     assert objects.status("kafkatopic", topic)["undeclaredConfig"]["total"] == 0
+
+
+def test_a_changed_throttle_of_a_topic_reaches_its_running_move(
+    operator: Operator, objects: Objects, kafka: KafkaCluster | KRaftCluster, witness: Witness, topic: str
+) -> None:
+    def apply(broker: int, rate: int | None) -> None:
+        how: dict[str, Any] = {"reassignment": {"throttle": {"bytesPerSecond": rate}}} if rate is not None else {}
+        objects.apply("KafkaTopic", topic, {"replicaAssignment": [[broker]], **how})
+
+    apply(1, None)
+    objects.wait_ready("kafkatopic", topic)
+    fill(kafka, topic)
+    apply(2, RECORD_BYTES)
+    wait_until(lambda: witness.read_assignment(topic, 0) == [2, 1], "the move runs")
+    rates = witness.throttles(topic).rates
+    assert rates[1] == rates[2] == (RECORD_BYTES, RECORD_BYTES)
+    apply(2, 2 * RECORD_BYTES)
+    raised = (2 * RECORD_BYTES, 2 * RECORD_BYTES)
+    wait_until(lambda: witness.throttles(topic).rates[1] == raised, "the move has the higher throttle")
+    assert witness.read_assignment(topic, 0) == [2, 1], "it still moves"
+    name = objects.status("kafkatopic", topic)["reassignment"]["name"]
+    apply(2, None)
+    objects.wait_ready("partitionreassignment", name, reason="Completed")
+    objects.wait_ready("kafkatopic", topic, reason="Reconciled")
+    assert (witness.read_assignment(topic, 0), witness.throttles(topic)) == ([2], ({}, ([], []), False))
+    moves = [each["metadata"]["name"] for each in objects.every("partitionreassignments")]
+    assert [each for each in moves if each.startswith(f"{topic}-")] == [name], "the move was made once"

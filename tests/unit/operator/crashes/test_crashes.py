@@ -17,6 +17,7 @@ from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.operated import End, Mishap, differences, mostly_nightly, run_beside
 from tests.unit.operator.crashes.scenarios import (
+    a_running_move_of_a_topic_gets_other_throttles,
     a_topic_gets_other_replicas,
     a_topic_goes_to_another_object,
     begin_limited_move,
@@ -423,6 +424,7 @@ SCENARIOS = (
     a_topic_gets_a_new_order_of_its_replicas,
     a_topic_is_deleted_with_its_object,
     a_topic_goes_to_another_object,
+    a_running_move_of_a_topic_gets_other_throttles,
     partitions_move,
     replicas_move_to_log_directories,
     a_move_between_log_directories_is_taken_back,

@@ -14,6 +14,7 @@ from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.operated import End, Mishap, differences, mostly_nightly, run_beside
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
 from tests.unit.operator.crashes.scenarios import (
+    a_running_move_of_a_topic_gets_other_throttles,
     a_topic_gets_other_replicas,
     a_topic_goes_to_another_object,
     begin_limited_move,
@@ -195,6 +196,7 @@ SCENARIOS = (
     a_topic_gets_a_new_order_of_its_replicas,
     a_topic_is_deleted_with_its_object,
     a_topic_goes_to_another_object,
+    a_running_move_of_a_topic_gets_other_throttles,
     partitions_move_one_after_the_other,
     a_move_is_taken_back,
     a_move_that_a_person_takes_back_is_not_asked_for_again,
