@@ -104,9 +104,12 @@ def plan_run(
     if (name := resource.status.reassignment) is not None:
         noted, notices = _note_strain(resource, name, view, around)
         move, given = around.moves.get(name), resource.status.batch_bytes_per_second
-        if move is not None and (limit := find_limit(move, _find_rate(noted), given)):
-            return Plan(status=resource.status, steps=(limit,))
-        return _add_notices(_follow(_note_rate(noted), name, view, context, around), notices)
+        # A batch that is not seen may have been created, with the throttle on record, so the record stays then.
+        if move is not None:
+            if limit := find_limit(move, _find_rate(noted), given):
+                return Plan(status=resource.status, steps=(limit,))
+            noted = _note_rate(noted)
+        return _add_notices(_follow(noted, name, view, context, around), notices)
     return _delete_abandoned(resource, context, around) or _go_on(resource, view, context, around)
 
 

@@ -215,6 +215,15 @@ class TestTheRunningBatch:
         batch.follow(CALM)
         assert batch.limit == LIMIT
 
+    def test_gets_another_throttle_of_the_spec_if_it_existed_unseen(self) -> None:
+        """The API server has created the batch, and its answer was lost."""
+        batch = Throttled()
+        batch.change_spec(LIMIT // 2)
+        again = batch.write(see(batch.resource, CALM))
+        assert start(again).bytes_per_second == LIMIT // 2
+        batch.follow(CALM)
+        assert batch.limit == LIMIT // 2
+
     def test_that_disturbs_other_partitions_gets_its_part_of_another_throttle(self) -> None:
         batch = Throttled()
         batch.follow(LOST)
