@@ -9,7 +9,13 @@ from controller_operator.resources import KINDS
 from controller_operator.resources.common import API_VERSION
 from kontroller.checks.waiting import NotWell
 
-_RIGHT: Final = {"clusterRef": {"name": "kontroller-check"}, "partitions": 1, "replicationFactor": 1}
+# A policy may want approval for every object (`approvalPolicy.required` of the chart), so only such a topic is valid.
+_RIGHT: Final = {
+    "clusterRef": {"name": "kontroller-check"},
+    "partitions": 1,
+    "replicationFactor": 1,
+    "approval": "Required",
+}
 _WRONG: Final = {**_RIGHT, "partitions": 0}
 
 

@@ -194,6 +194,9 @@ def drain(
         int | None, typer.Option(help="Partitions that move at the same time. Default: all.", min=1)
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the PartitionReassignment. Default: drain-BROKER.")] = None,
+    needs_approval: Annotated[
+        bool, typer.Option("--needs-approval", help="Let the move wait until somebody approves its plan.")
+    ] = False,
     is_agreed: Annotated[bool, typer.Option("--yes", "-y", help="Start the move without a question.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the moves, and start none.")] = False,
     timeout: Annotated[
@@ -207,7 +210,14 @@ def drain(
     from kontroller.plugin.plan import find_next_steps, lines
 
     timeout_s = parse_duration(timeout, "--timeout")
-    wanted = draining.Drain(brokers=brokers, cluster=cluster, name=name, bytes_per_second=throttle, at_a_time=at_a_time)
+    wanted = draining.Drain(
+        brokers=brokers,
+        cluster=cluster,
+        name=name,
+        bytes_per_second=throttle,
+        at_a_time=at_a_time,
+        needs_approval=needs_approval,
+    )
 
     async def ask(api: "KubernetesObjects", where: str) -> "Seen":
         return await draining.create_with_plan(api, wanted, where, timeout_s)

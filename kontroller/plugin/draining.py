@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from controller_operator.kubernetes.object_api import Listing, ObjectChanged
 from controller_operator.kubernetes.object_store import Raw
+from controller_operator.resources.approval import Approval
 from controller_operator.resources.common import API_VERSION
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
@@ -41,6 +42,8 @@ class Drain:
     name: str | None = None
     bytes_per_second: int | None = None
     at_a_time: int | None = None
+    needs_approval: bool = False
+    """Somebody has to approve the plan before the move starts."""
 
     @property
     def named(self) -> Named:
@@ -61,8 +64,10 @@ async def create_with_plan(api: DrainingApi, drain: Drain, namespace: str, timeo
 
 
 async def let_go(api: DrainingApi, made: Seen) -> str:
-    """Start the move."""
+    """Start the move, or let it wait for approval."""
     await api.patch_spec((await _read_again(api, made)).key, {"suspend": None})
+    if made.raw["spec"].get("approval") == Approval.REQUIRED:
+        return f"{made.short} waits for approval: `kubectl kontroller approve {made.short}`"
     return f"{made.short} begins: `kubectl kontroller status` shows its progress"
 
 
@@ -88,6 +93,8 @@ async def _create(api: DrainingApi, drain: Drain, namespace: str) -> Seen:
         spec["throttle"] = {"bytesPerSecond": drain.bytes_per_second}
     if drain.at_a_time is not None:
         spec["maxConcurrentPartitions"] = drain.at_a_time
+    if drain.needs_approval:
+        spec["approval"] = Approval.REQUIRED
     metadata = {"name": drain.named.name, "namespace": namespace}
     try:
         return Seen(await api.create({"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": spec}))

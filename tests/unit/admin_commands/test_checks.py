@@ -229,6 +229,7 @@ class SimulatedApi:
         return self.kinds
 
     async def dry_run(self, raw: dict[str, Any]) -> None:
+        assert raw["spec"]["approval"] == "Required", "a policy may want it of every object"
         error = self.right if raw["spec"]["partitions"] else self.wrong
         if error is not None:
             raise error

@@ -65,6 +65,14 @@ async def test_a_drain_is_suspended_until_its_plan_is_agreed_to() -> None:
         assert not api.objects[MOVE]["spec"]["suspend"]
 
 
+async def test_a_drain_that_needs_approval_waits_for_it() -> None:
+    async with start_operated(FOUND, "demo") as api:
+        found = await create_with_plan(api, Drain(brokers=[4], needs_approval=True), "shop", 5)
+        assert api.objects[MOVE]["spec"]["approval"] == "Required"
+        assert "kubectl kontroller approve kpr/drain-4" in await let_go(api, found)
+        assert not api.objects[MOVE]["spec"]["suspend"]
+
+
 async def test_what_is_not_agreed_to_is_gone_again_though_its_status_changes_meanwhile() -> None:
     async with start_operated(FOUND, "demo") as api:
         found = await create_with_plan(api, Drain(brokers=[4]), "shop", 5)
