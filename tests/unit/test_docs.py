@@ -57,6 +57,18 @@ def test_what_works_with_which_release_of_kafka_has_something_that_shows_it() ->
     assert [row for row, cells in by_row.items() if not re.search(r"`(?:real/|make versions)|\]\(", cells[-1])] == []
 
 
+DOCUMENTS = [
+    *ROOT.glob("*.md"),
+    *(path for folder in ("docs", "charts", "examples") for path in sorted((ROOT / folder).rglob("*.md"))),
+]
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_in_yaml_are_yaml(page: Path) -> None:
+    for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        assert [*yaml.safe_load_all(block)]
+
+
 def slug(heading: str) -> str:
     """Return the anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -140,3 +140,8 @@ def test_the_dashboard_is_a_config_map_that_a_sidecar_finds() -> None:
     assert dashboard["metadata"]["annotations"] == {"grafana_folder": "Kafka"}
     assert json.loads(dashboard["data"]["kontroller.json"])["title"] == "Kontroller"
     assert json.loads(dashboard["data"]["kontroller-service-levels.json"])["title"] == "Kontroller: service levels"
+
+
+def test_a_release_without_anything_to_watch_has_no_rules() -> None:
+    objects = render(*ALL_ON, "--set", "operator.enabled=false")
+    assert [each for each in objects if each["kind"] == "PrometheusRule"] == []

@@ -113,12 +113,20 @@ def test_releases_whose_long_names_begin_alike_share_a_namespace() -> None:
 
 
 def test_releases_of_one_name_are_in_two_namespaces() -> None:
-    webhook = "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ=="
+    policies = "approvalPolicy.enabled=true,deletionGuard.enabled=true"
+    webhook = f"{policies},webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ=="
     further = "crds.install=false,rbac.userRoles=false,watchNamespaces={audit}"
     first = render(*EVERYTHING, "--set", webhook)
     second = render(*EVERYTHING, "--set", f"{webhook},{further}", namespace="audit")
     of_all = [each for each in second if "namespace" not in each["metadata"]]
-    assert [each["kind"] for each in of_all] == ["ValidatingWebhookConfiguration"]
+    assert {each["kind"] for each in of_all} == {
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+    }
+    policy_names = {each["metadata"]["name"] for each in of_all if each["kind"] == "ValidatingAdmissionPolicy"}
+    bound_names = {each["spec"]["policyName"] for each in of_all if each["kind"] == "ValidatingAdmissionPolicyBinding"}
+    assert policy_names == bound_names
     assert names(of_all) & names(first) == set()
 
 

@@ -54,7 +54,7 @@ def test_the_controller_finds_how_its_cluster_is_secured_in_one_folder() -> None
 
 
 def test_the_operator_finds_how_each_cluster_is_secured_in_a_folder_of_its_own() -> None:
-    given = ["one", ["two", "certificates"]]
+    given = ["one", ["two", "certificates"], ["two", "others"]]
     spec = workload("operator", "--set-json", f"operator.connectionSecrets={json.dumps(given)}")["template"]["spec"]
     files = [option.split("=")[1] for option in spec["containers"][0]["args"] if option.startswith("--properties=")]
     mounts = {each["mountPath"]: each["name"] for each in spec["containers"][0]["volumeMounts"]}
@@ -63,7 +63,7 @@ def test_the_operator_finds_how_each_cluster_is_secured_in_a_folder_of_its_own()
         for each in spec["volumes"]
     }
     found = [secrets[mounts[file.removesuffix("/server.properties")]] for file in files]
-    assert found == [["one"], ["two", "certificates"]]
+    assert found == [["one"], ["two", "certificates"], ["two", "others"]]
     assert "--properties" in options_of("operator", "run")
 
 

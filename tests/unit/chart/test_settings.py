@@ -83,6 +83,18 @@ def test_every_setting_arrives_at_the_pods_of_its_workload(component: str) -> No
                 assert more[0] in container[field]
 
 
+def test_the_server_of_reports_has_the_settings_of_the_history_but_for_its_resources() -> None:
+    (pod,) = select_pods("reports", render(*EVERYTHING, *everything_of("history")))
+    (container,) = pod["spec"]["containers"]
+    assert pod["spec"]["initContainers"] == [INIT]
+    assert VOLUME in pod["spec"]["volumes"]
+    assert container["envFrom"] == OF_CONTAINERS["extraEnvFrom"][1]
+    assert container["resources"]["requests"]["cpu"] != "7"
+    for name in ("extraEnv", "extraVolumeMounts"):
+        field, more = OF_CONTAINERS[name]
+        assert more[0] in container[field]
+
+
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_no_setting_arrives_at_the_pods_of_another_workload(component: str) -> None:
     changed, usual = render(*EVERYTHING, *everything_of(component)), render(*EVERYTHING)

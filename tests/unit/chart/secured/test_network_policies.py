@@ -140,6 +140,14 @@ def test_the_operator_alone_may_reach_the_api_server_unless_the_rules_say_so() -
         ),
         ((*LEAVING, "--set", "kafka.enabled=false"), r"keeps controller from .*networkPolicy\.egress\.controller"),
         ((*LEAVING, "--set", "kafka.zookeeper=zk:2181"), r"keeps kafka from .*networkPolicy\.egress\.kafka"),
+        (
+            (*LEAVING, "--set", "controller.audit.syslog=udp://log:514"),
+            r"keeps controller from .* controller\.audit\.syslog: .*networkPolicy\.egress\.controller",
+        ),
+        (
+            (*LEAVING, "--set", "alarms.enabled=true,alarms.alertmanagers={http://alertmanager:9093}"),
+            r"keeps alarms from .* alarms\.alertmanagers: .*networkPolicy\.egress\.alarms",
+        ),
     ],
 )
 def test_policies_that_keep_a_component_from_its_servers_are_refused(values: tuple[str, ...], message: str) -> None:
