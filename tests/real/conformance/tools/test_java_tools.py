@@ -79,6 +79,7 @@ def test_a_reassignment_is_generated_executed_with_a_throttle_and_verified(
     cluster: ConformanceCluster, tmp_path: Path
 ) -> None:
     cluster.serve_topic("moved", [[1, 2]])
+    cluster.wait_until_everybody_knows("moved")  # the tools ask any broker
     topics = tmp_path / "topics.json"
     topics.write_text('{"version":1,"topics":[{"topic":"moved"}]}')
     proposed = run(
@@ -106,6 +107,7 @@ def fill(cluster: ConformanceCluster, topic: str) -> None:
 
 def test_a_running_reassignment_is_listed_and_cancelled(cluster: ConformanceCluster, tmp_path: Path) -> None:
     cluster.serve_topic("slow", [[1, 2]])
+    cluster.wait_until_everybody_knows("slow")  # the tools ask any broker
     fill(cluster, "slow")
     plan = ("--reassignment-json-file", plan_file(tmp_path, "slow", [1, 3]))
     run(cluster, tools.REASSIGN_PARTITIONS, "--execute", *plan, "--throttle", "1000")
