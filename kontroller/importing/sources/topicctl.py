@@ -37,14 +37,15 @@ def read_topic(found: Fields, place: str) -> Declared:
     if "migration" in spec:
         notes.append("migration is left out: set reassignment.throttle to limit the rate of moves")
     config = dict(spec.get_fields("settings"))
-    minutes = spec.get("retentionMinutes")
-    if minutes is not None and config.get(_RETENTION) is not None:
+    given, minutes = spec.get("retentionMinutes"), 0
+    try:
+        minutes = 0 if given is None else int(normalize_number(given))
+    except (ValueError, Unreadable):
+        faults.append(f"retentionMinutes: {given} is no number")
+    if minutes and config.get(_RETENTION) is not None:
         faults.append(f"it has both retentionMinutes and {_RETENTION}: keep one of them")
-    elif minutes is not None:
-        try:
-            config[_RETENTION] = str(int(normalize_number(minutes)) * _MINUTE_MS)
-        except (ValueError, Unreadable):
-            faults.append(f"retentionMinutes: {minutes} is no number")
+    elif minutes:  # topicctl treats 0 as unset, but retention.ms=0 would delete the data
+        config[_RETENTION] = str(minutes * _MINUTE_MS)
     description = meta.get_text("description")
     return Declared(
         place=place,
