@@ -35,7 +35,7 @@ class Allowed:
     may_change: Bools
     """True for each partition."""
     may_take: Bools
-    """True for each broker that may receive replicas."""
+    """True for each broker that may receive replicas. The others keep theirs."""
     may_lead: Bools
     """True for each partition and broker if a replica there may lead."""
 
@@ -159,7 +159,7 @@ class _Search:
         change = relief[:, None] + burden
         crowd = self.crowd[partition]
         there = crowd[:, self.rack] - (self.rack == self.rack[home][:, None])
-        refused = self.present[partition] | ~self.allowed.may_take
+        refused = self.present[partition] | ~self.allowed.may_take | ~self.allowed.may_take[home][:, None]
         refused |= there > (crowd[np.arange(len(home)), self.rack[home]] - 1)[:, None]
         refused |= (self.position == 0)[:, None] & ~self.allowed.may_lead[partition]
         if self.is_limited:

@@ -1,8 +1,11 @@
 """A plan changes only brokers in its scope: excluded brokers, and those of other racks, keep their replicas."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.plan.checker import apply_moves, find_violations
+from bench.plan.instances import Instance, make_snapshot
 from controller_planner.goals import Goals, InvalidGoals, Mode
 from controller_planner.planning import make_plan
 from tests.unit.planner.clusters import make_cluster
@@ -80,3 +83,24 @@ def test_plans_of_other_racks_have_other_hashes() -> None:
     snapshot = make_cluster([[0, 3]] * 4, brokers=6, racks=RACKS)
     hashes = {make_plan(snapshot, Goals(racks=racks)).compute_hash() for racks in (None, ("a",), ("a", "b"))}
     assert len(hashes) == 3
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_broker_that_gets_nothing_keeps_its_replicas_in_a_small_cluster(seed: int) -> None:
+    """It is excluded, closed, or of a rack outside of the scope. Small clusters are searched for single replicas."""
+    snapshot = make_snapshot(
+        Instance(name="small", partitions=20, brokers=6, racks=3, history="skewed", replicas=2, seed=seed)
+    )
+    racks, open_ = snapshot.brokers.racks, snapshot.brokers.takes_replicas.copy()
+    open_[0] = False
+    closed = replace(snapshot, brokers=replace(snapshot.brokers, takes_replicas=open_))
+    others = tuple(at for at in range(6) if racks[at] != racks[0])
+    for given, goals, stay in (
+        (snapshot, Goals(excluded_brokers=(0,)), (0,)),
+        (closed, Goals(), (0,)),
+        (snapshot, Goals(racks=(racks[0],)), others),
+    ):
+        plan = make_plan(given, goals)
+        assert find_violations(plan) == []
+        for move in plan.iterate_moves():
+            assert set(move.before) & set(stay) == set(move.after) & set(stay), (goals, move)
