@@ -69,8 +69,12 @@ class PartlyRefused(AdminError):
     """Some of several items were refused: `refused` has an error for each. The message says what happened to the
     others."""
 
-    def __init__(self, refused: tuple[Refused | OutcomeUnknown, ...], others: str) -> None:
+    begun: int | None
+    """The number of moves that have begun; None if that is unknown."""
+
+    def __init__(self, refused: tuple[Refused | OutcomeUnknown, ...], others: str, *, begun: int | None = 0) -> None:
         self.refused = refused
+        self.begun = begun
         super().__init__(f"{'; '.join(map(str, refused[:5]))}{_count_more(len(refused) - 5)}; {others}")
 
 

@@ -27,6 +27,9 @@ from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 
 _BROKER_MS: Final = 2_000
 """Time limit of one broker for a look at its logs. A broker may hang in the middle of a move."""
+ONLY_DIRECTORIES_MOVE: Final = (
+    "no partition moves to other brokers, but replicas may have begun to move between directories"
+)
 _NOTHING_MOVES: Final = "nothing moves"
 
 
@@ -72,8 +75,7 @@ async def direct_replicas(call: Call, directories: Directories) -> None:
         if found.place not in (Place.THERE, Place.COPYING)
     }
     if refused := await _ask_brokers(call, elsewhere):
-        others = "no partition moves to other brokers, but replicas may have begun to move between directories"
-        raise PartlyRefused(tuple(refused.values()), others)
+        raise PartlyRefused(tuple(refused.values()), ONLY_DIRECTORIES_MOVE, begun=None)
 
 
 async def return_replicas(call: Call, directories: Directories) -> set[TopicPartition]:

@@ -18,6 +18,7 @@ from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefu
 from controller_core.client.log_dirs.placing import Place
 from controller_core.client.reassigning.assignments import Reassignment, Replicas
 from controller_core.client.reassigning.directories import (
+    ONLY_DIRECTORIES_MOVE,
     Follower,
     direct_replicas,
     find_placements,
@@ -98,9 +99,13 @@ async def start(call: Call, plan: Reassignment) -> None:
     targets = plan.targets
     refused = await request_moves(call, targets)
     if refused:
-        begun = len(targets) - len(refused)
+        begun: int | None = len(targets) - len(refused)
         others = f"{begun} of {len(targets)} partitions have begun to move" if begun else "nothing moves"
-        raise PartlyRefused(tuple(refused.values()), others)
+        if not begun and any(isinstance(each, OutcomeUnknown) for each in refused.values()):
+            begun, others = None, "partitions may have begun to move"
+        elif not begun and plan.directories:
+            begun, others = None, ONLY_DIRECTORIES_MOVE
+        raise PartlyRefused(tuple(refused.values()), others, begun=begun)
 
 
 async def cancel(call: Call, plan: Reassignment) -> tuple[TopicPartition, ...]:

@@ -71,7 +71,8 @@ def start(
 
     Ctrl-C and --timeout-ms end the wait, but not the move; without --timeout-ms the wait lasts as long as the move.
     Kontroller removes the throttle with the move. With other controllers it is removed when the wait, or `verify`,
-    finds that nothing moves. Exits with 1 if a partition does not reach its target. The JSON or YAML document has state
+    finds that nothing moves. If some partitions are refused, the others move with their throttle, and nothing waits.
+    Exits with 1 if a partition does not reach its target. The JSON or YAML document has state
     (refused, unknown, begun or ended), error, before (the plan that reverts the move) and partitions (as in verify, of
     a move that has ended)."""
     from kontroller import AdminError
@@ -91,8 +92,8 @@ def start(
         try:
             await _begin(admin, text, time, move, throttle)
             if move.throttle is not None and move.state != "refused":
-                _say_throttle(move.throttle, waits=wait)
-            if wait and move.state == "begun":
+                _say_throttle(move.throttle, waits=wait and move.trouble is None)
+            if wait and move.state == "begun" and move.trouble is None:
                 await _wait(admin, text, time, move, throttle)
         except asyncio.CancelledError:
             if output is not Format.TABLE:
@@ -208,7 +209,7 @@ class _Move:
 
 
 async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, throttle: int | None) -> None:
-    from kontroller import AdminError, OutcomeUnknown
+    from kontroller import AdminError, OutcomeUnknown, PartlyRefused
 
     is_sent = False
     try:
@@ -219,6 +220,9 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
     except AdminError as error:
         move.trouble = str(error)
         if is_sent and isinstance(error, OutcomeUnknown):  # the move may have begun, and then needs its throttle
+            return
+        if is_sent and isinstance(error, PartlyRefused) and error.begun != 0:  # so does a part of it
+            move.state = "begun" if error.begun else "unknown"
             return
         move.state = "refused"
         if throttle is not None:

@@ -135,6 +135,27 @@ def test_a_move_that_may_have_begun_keeps_its_throttle(cluster: SimulatedCluster
     assert "the move goes on if it has begun: `kontroller reassign verify`" in ended.stderr
 
 
+@pytest.mark.parametrize("owns_throttles", [True, False])
+@pytest.mark.parametrize(
+    ("begun", "state", "said"),
+    [(1, "begun", "the move goes on without this command"), (None, "unknown", "the move goes on if it has begun")],
+)
+def test_a_move_that_is_partly_refused_keeps_its_throttle(
+    cluster: SimulatedCluster, owns_throttles: bool, begun: int | None, state: str, said: str
+) -> None:
+    cluster.owns_throttles = owns_throttles
+    refused = Refused("other-0", ErrorCode.invalid_replica_assignment, "there is no broker 9")
+    cluster.fails["start"] = [PartlyRefused((refused,), "1 of 2 partitions have begun to move", begun=begun)]
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "json", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (1, True)
+    assert cluster.asked[-1] == "start"
+    assert document(ended)["state"] == state
+    assert ended.stderr.splitlines()[-1] == (
+        "kontroller: other-0: there is no broker 9 (INVALID_REPLICA_ASSIGNMENT 39); 1 of 2 partitions have begun to "
+        f"move; {said}: `kontroller reassign verify` with the same plan shows its progress, and `cancel` reverts it"
+    )
+
+
 def test_a_throttle_of_which_it_is_not_known_whether_it_is_set_begins_no_move(cluster: SimulatedCluster) -> None:
     cluster.fails["throttle"] = [OutcomeUnknown("h:9092 did not answer: it may have been done; describe it first")]
     ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "json", stdin=THERE)

@@ -160,8 +160,9 @@ async def test_a_directory_that_a_broker_cannot_use_is_refused_before_anything_m
     cluster: ScriptedCluster, disks: dict[int, Disks], path: str, failed: tuple[str, ...], said: str
 ) -> None:
     disks[1].failed = failed
-    with pytest.raises(PartlyRefused, match=said):
+    with pytest.raises(PartlyRefused, match=said) as refused:
         await cluster.client().start_reassignment(WITHIN_1.replace("/b", path))
+    assert refused.value.begun == 0
     assert disks[1].asked == []
     assert not has_moved_partitions(cluster)
 
@@ -170,8 +171,9 @@ async def test_a_broker_that_refuses_a_directory_or_is_dead_keeps_all_partitions
     cluster: ScriptedCluster, disks: dict[int, Disks]
 ) -> None:
     disks[1].refuses = ErrorCode.cluster_authorization_failed
-    with pytest.raises(PartlyRefused, match="orders-0 to /b on broker 1: cluster authorization failed"):
+    with pytest.raises(PartlyRefused, match="orders-0 to /b on broker 1: cluster authorization failed") as refused:
         await cluster.client().start_reassignment(WITHIN_1)
+    assert refused.value.begun is None, "other replicas may be copied, and need the throttle"
     with pytest.raises(Unreachable, match="broker 9: it is not registered; nothing moves: start the broker"):
         await cluster.client().start_reassignment(TO_3.replace("[1,3]", "[1,9]"))
     assert not has_moved_partitions(cluster)

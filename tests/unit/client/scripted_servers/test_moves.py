@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
+from kio.schema.alter_partition_reassignments.v0.response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
@@ -16,7 +20,7 @@ from kio.schema.list_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
-from controller_core.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
+from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, Unreachable
 from controller_core.client.reassigning.reassignments import Progress
 from controller_core.wire.requests.configs import Operation
 from tests.unit.client.scripted_servers.scripted import (
@@ -289,3 +293,32 @@ async def test_a_server_whose_time_was_over_may_have_done_it(cluster: ScriptedCl
     busy = fill_response(ListPartitionReassignmentsResponse, ErrorCode.request_timed_out, has_parts=False)
     cluster[1].answers[LIST_REASSIGNMENTS].append(busy)
     assert await cluster.client().list_reassignments() == {}, "what changes nothing is asked again"
+
+
+@pytest.mark.parametrize(
+    ("codes", "begun"),
+    [
+        ((ErrorCode.invalid_replica_assignment, ErrorCode.none), 1),
+        ((ErrorCode.invalid_replica_assignment, ErrorCode.invalid_replica_assignment), 0),
+        ((ErrorCode.invalid_replica_assignment, ErrorCode.request_timed_out), None),
+    ],
+)
+async def test_a_move_that_is_partly_refused_says_how_many_partitions_have_begun(
+    cluster: ScriptedCluster, codes: tuple[ErrorCode, ErrorCode], begun: int | None
+) -> None:
+    cluster.topics = {"orders": [[1, 2], [1, 2]]}
+    parts = tuple(
+        ReassignablePartitionResponse(partition_index=i32(at), error_code=code, error_message=None)
+        for at, code in enumerate(codes)
+    )
+    cluster.answers[ALTER_REASSIGNMENTS] = AlterPartitionReassignmentsResponse(
+        throttle_time=NO_TIME,
+        error_code=ErrorCode.none,
+        error_message=None,
+        responses=(ReassignableTopicResponse(name=TopicName("orders"), partitions=parts),),
+    )
+    part = TO_3[len('{"partitions":[') : -len("]}")]
+    both = f'{{"partitions":[{part},{part.replace(":0", ":1")}]}}'
+    with pytest.raises(PartlyRefused) as refused:
+        await cluster.client().start_reassignment(both)
+    assert refused.value.begun == begun
