@@ -1,15 +1,24 @@
 """Reads a journal: its records in order, its gaps, and its problems. Bad data never raises."""
 
+import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 
 from controller_core.journal.changes import Kind
 from controller_core.journal.records import SCHEMA_VERSION, Line
-from controller_core.journal.segments import segments
+from controller_core.journal.segments import SUFFIX, segments
+
+_COMPRESSED: Final = f"{SUFFIX}.gz"
+"""The end of the names of segments that somebody compressed. Writers leave them alone."""
+_LINE_BYTES: Final = 16 << 20
+_CONTENT_BYTES: Final = 1 << 30
+"""The most bytes of a line and of a compressed segment's contents. Only damage and hostile files have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +63,20 @@ class Finding:
 Entry: TypeAlias = Record | Gap | Finding
 
 
+def find_journals(*folders: Path) -> list[Path]:
+    """Return the directories at or below these folders that have segments."""
+    found = (path for folder in folders for suffix in (SUFFIX, _COMPRESSED) for path in folder.rglob(f"*{suffix}"))
+    return sorted({path.parent for path in found})
+
+
 def read(*directories: Path) -> Iterator[Entry]:
     """Yield the entries of a cluster's journal, which may be spread over the directories of several controllers.
 
+    Segments compressed with gzip are read, too.
+
     A directory that cannot be listed raises `OSError`. A segment that cannot be read is a finding.
     """
-    return check(line for path in segments(*directories) for line in _lines(path))
+    return check(line for path in segments(*directories, suffixes=(SUFFIX, _COMPRESSED)) for line in _lines(path))
 
 
 def parse(position: Position, text: bytes) -> Record | Finding:
@@ -111,14 +128,19 @@ def check(entries: Iterable[Record | Finding]) -> Iterator[Entry]:
 
 
 def _lines(path: Path) -> Iterator[Record | Finding]:
-    number = 0
+    number = size = 0
+    is_compressed = path.name.endswith(_COMPRESSED)
     try:
-        with path.open("rb") as file:
-            for number, text in enumerate(file, start=1):
+        with gzip.open(path) if is_compressed else path.open("rb") as file:
+            for number, text in enumerate(iter(partial(file.readline, _LINE_BYTES), b""), start=1):
                 position = Position(segment=path.name, line=number)
+                size += len(text)
+                if is_compressed and size > _CONTENT_BYTES:
+                    yield Finding(position=position, problem=f"the segment expands to more than {_CONTENT_BYTES} bytes")
+                    return
                 if not text.endswith(b"\n"):
                     yield Finding(position=position, problem="torn record: the writer stopped in the middle of it")
                 else:
                     yield parse(position, text)
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:
         yield Finding(position=Position(segment=path.name, line=number + 1), problem=f"unreadable segment: {error}")

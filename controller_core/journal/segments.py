@@ -145,9 +145,9 @@ class SegmentFiles:
             total -= stat.st_size
 
 
-def segments(*directories: Path) -> list[Path]:
+def segments(*directories: Path, suffixes: tuple[str, ...] = (SUFFIX,)) -> list[Path]:
     """Return the segments of one cluster's journals, oldest first: by epoch, then by number. Raises `OSError`."""
-    found = [path for directory in directories for path in directory.iterdir() if path.suffix == SUFFIX]
+    found = [path for directory in directories for path in directory.iterdir() if path.name.endswith(suffixes)]
     return sorted(found, key=lambda path: (path.name, path))
 
 

@@ -212,8 +212,10 @@ class Journals:
         """Yield the folders of the journals, copied if they are served, and the problems. Errors end the command in one
         line."""
         from kontroller.history.past_state import SeveralClusters
+        from kontroller.history.sources.caps import Caps
         from kontroller.history.sources.journal_copies import fetch
         from kontroller.history.sources.journal_http import JournalUnreadable
+        from kontroller.history.sources.local_files import check_files
 
         tokens, tls = self.read_tokens(), self.read_tls()
         if not self.journal:
@@ -231,6 +233,7 @@ class Journals:
                         folders.append(copied.folder)
                     else:
                         folders.append(Path(each))
+                        problems += check_files(each, ("*.jsonl.gz",), Caps()).problems
                 if missing := [str(folder) for folder in folders if not folder.is_dir()]:
                     raise usage_error(WrongOption(f"--journal {missing[0]} is not a folder on this machine"))
                 yield folders, problems

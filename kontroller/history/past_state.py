@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from controller_core.journal.changes import Kind
 from controller_core.journal.fold import Image, fold
-from controller_core.journal.reader import Entry, Record, read
-from controller_core.journal.segments import SUFFIX
+from controller_core.journal.reader import Entry, Record, find_journals, read
 from controller_core.model.wording import format_utc
 from kontroller.history.topic_changes import say_values
 from kontroller.history.transforms.continuity.clock_runs import Run, place_runs
@@ -74,7 +73,7 @@ def read_past(at_us: int, *folders: Path, topics: Collection[str] = ()) -> Past:
     """Return the state at a moment, from the journals of one cluster at or below these folders.
 
     `topics`: return the things of these topics only; empty: all. Raises `OSError`, and `SeveralClusters`."""
-    directories = sorted({path.parent for folder in folders for path in folder.rglob(f"*{SUFFIX}")})
+    directories = find_journals(*folders)
     times, silence_us = _read_times(read(*directories))
     count = bisect_right(times, at_us)
     folded = fold(_take(read(*directories), count)) if count else None

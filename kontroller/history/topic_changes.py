@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller_core.journal.changes import Kind
-from controller_core.journal.reader import Record, read
+from controller_core.journal.reader import Record, find_journals, read
 from controller_core.journal.records import Line
-from controller_core.journal.segments import SUFFIX
 from kontroller.history.reports.period import is_moment, moment_of
 
 _REMOVED: Final = "_removed"
@@ -44,7 +43,7 @@ def list_changes(topic: str, *folders: Path) -> Iterator[TopicChange]:
 
     Raises `OSError`. Lines that are not records are skipped, because `ingest` reports them.
     """
-    directories = sorted({path.parent for folder in folders for path in folder.rglob(f"*{SUFFIX}")})
+    directories = find_journals(*folders)
     for entry in read(*directories):
         if not isinstance(entry, Record) or entry.line.snapshot:
             continue

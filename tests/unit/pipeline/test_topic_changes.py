@@ -1,5 +1,6 @@
 """`kontroller history changes`: the changes of a topic, and who asked for them."""
 
+import gzip
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -103,3 +104,21 @@ def test_a_change_without_a_time_is_printed(tmp_path: Path) -> None:
 def test_a_wrong_command_says_what_to_change(more: tuple[str, ...], told: str) -> None:
     ended = CliRunner().invoke(main, ["history", "changes", "--topic", "orders", *more])
     assert (ended.exit_code, told in ended.output) == (2, True)
+
+
+def test_compressed_segments_are_read_and_damaged_ones_are_reported(journal: Path) -> None:
+    (segment,) = journal.rglob("*.jsonl")
+    expected = list(list_changes("orders", journal))
+    compressed = segment.with_name(f"{segment.name}.gz")
+    compressed.write_bytes(gzip.compress(segment.read_bytes()))
+    segment.unlink()
+    assert list(list_changes("orders", journal)) == expected
+    asked = ["history", "changes", "--topic", "orders", "--journal", str(journal), "-o", "json"]
+    shown = CliRunner().invoke(main, asked)
+    assert (shown.exit_code, len(json.loads(shown.stdout)), shown.stderr) == (0, 4, "")
+    at = CliRunner().invoke(main, ["history", "at", "2100-01-01", "--journal", str(journal)])
+    assert "before 2023-11-14 22:13:29 UTC" in at.stderr
+    compressed.write_bytes(compressed.read_bytes()[:-20])
+    shown = CliRunner().invoke(main, asked)
+    assert shown.exit_code == 1
+    assert "is left out: it is damaged or not complete" in shown.stderr
