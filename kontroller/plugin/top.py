@@ -13,6 +13,8 @@ class Ailing:
     """A partition that needs attention, and the reason."""
 
     namespace: str
+    cluster: str
+    """The KafkaCluster: NAME, or NAMESPACE/NAME if it is in another namespace."""
     topic: str
     partition: int
     trouble: str
@@ -22,10 +24,18 @@ class Ailing:
     message: str | None = None
 
     @property
-    def rank(self) -> tuple[int, int, int, str, int]:
+    def rank(self) -> tuple[int, int, int, str, str, str, int]:
         """Sort key, worst first: without a leader, then the most missing replicas, then the most replicas."""
         missing = len(set(self.replicas) - set(self.isr))
-        return (self.trouble != "offline", -missing, -len(self.replicas), self.topic, self.partition)
+        return (
+            self.trouble != "offline",
+            -missing,
+            -len(self.replicas),
+            self.namespace,
+            self.cluster,
+            self.topic,
+            self.partition,
+        )
 
     def make_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -33,23 +43,33 @@ class Ailing:
 
 def find_ailing(objects: Iterable[Seen]) -> list[Ailing]:
     """Return the partitions that need attention, worst first. A move's message has precedence over its topic's."""
-    found: dict[tuple[str, str, int], Ailing] = {}
+    found: dict[tuple[str, str, str, int], Ailing] = {}
     for each in sorted(objects, key=lambda each: each.key.kind != "KafkaTopic"):
         for partition in each.status.get("partitions") or ():
             trouble = _find_trouble(partition)
             if trouble is not None and each.key.kind in ("KafkaTopic", "PartitionReassignment"):
-                place = (each.key.namespace, partition["topic"], partition["partition"])
-                found[place] = _make_ailing(each.key.namespace, partition, trouble)
+                ailing = _make_ailing(each, partition, trouble)
+                found[ailing.namespace, ailing.cluster, ailing.topic, ailing.partition] = ailing
     return sorted(found.values(), key=lambda each: each.rank)
 
 
 def lines(found: Sequence[Ailing], most: int) -> list[str]:
     """Return the screen."""
     rows = [
-        (e.namespace, e.topic, e.partition, e.trouble, e.leader, format_ids(e.replicas), format_ids(e.isr), e.message)
+        (
+            e.namespace,
+            e.cluster,
+            e.topic,
+            e.partition,
+            e.trouble,
+            e.leader,
+            format_ids(e.replicas),
+            format_ids(e.isr),
+            e.message,
+        )
         for e in found[:most]
     ]
-    heads = ("NAMESPACE", "TOPIC", "PARTITION", "TROUBLE", "LEADER", "REPLICAS", "ISR", "WHY")
+    heads = ("NAMESPACE", "CLUSTER", "TOPIC", "PARTITION", "TROUBLE", "LEADER", "REPLICAS", "ISR", "WHY")
     more = [f"... and {len(found) - most} more"] if len(found) > most else []
     return [*format_table(heads, rows), *more] or ["No partition of a KafkaTopic needs attention."]
 
@@ -67,9 +87,12 @@ def _find_trouble(partition: Mapping[str, Any]) -> str | None:
     return "not the preferred leader" if replicas and leader != replicas[0] else None
 
 
-def _make_ailing(namespace: str, partition: Mapping[str, Any], trouble: str) -> Ailing:
+def _make_ailing(seen: Seen, partition: Mapping[str, Any], trouble: str) -> Ailing:
+    namespace, of = seen.key.namespace, seen.raw["spec"]["clusterRef"]
+    elsewhere = of.get("namespace") or namespace
     return Ailing(
         namespace=namespace,
+        cluster=of["name"] if elsewhere == namespace else f"{elsewhere}/{of['name']}",
         topic=partition["topic"],
         partition=partition["partition"],
         trouble=trouble,

@@ -26,8 +26,8 @@ def test_the_worst_partitions_come_first_and_those_that_are_well_are_left_out() 
         (4, "not the preferred leader"),
     ]
     assert top.lines(found, 2)[1:] == [
-        "shop        orders   3           offline            -1       1,2,3      -     -",
-        "shop        orders   2           under-replicated   3        1,2,3      3     -",
+        "shop        demo      orders   3           offline            -1       1,2,3      -     -",
+        "shop        demo      orders   2           under-replicated   3        1,2,3      3     -",
         "... and 2 more",
     ]
     assert found[0].make_json()["replicas"] == (1, 2, 3)
@@ -46,6 +46,22 @@ def test_what_moves_is_told_once_with_its_step_and_reason() -> None:
     assert [(each.partition, each.trouble, each.message) for each in top.find_ailing(objects)] == [
         (1, "CatchingUp", "broker 4 copies")
     ]
+
+
+def test_topics_of_one_name_in_several_clusters_have_a_row_each() -> None:
+    objects = [make_seen("KafkaTopic", name, partitions=AILING[at : at + 1]) for name, at in (("eu", 3), ("us", 1))]
+    objects += [make_seen("KafkaTopic", name, partitions=AILING[2:3]) for name in ("far", "near")]
+    references = ({"name": "eu"}, {"name": "us"}, {"name": "eu", "namespace": "far"}, {"name": "us"})
+    for each, reference in zip(objects, references, strict=True):
+        each.raw["spec"]["clusterRef"] = reference
+    found = top.find_ailing(objects)
+    assert [(each.make_json()["cluster"], each.partition) for each in found] == [
+        ("eu", 3),
+        ("far/eu", 2),
+        ("us", 2),
+        ("us", 1),
+    ]
+    assert top.lines(found[:1], 1)[1].split()[:3] == ["shop", "eu", "orders"]
 
 
 def test_where_all_is_well_it_says_so() -> None:
