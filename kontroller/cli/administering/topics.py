@@ -11,12 +11,17 @@ from kontroller.cli.option_groups import add_command
 from kontroller.screen import format_ids, format_table
 
 if TYPE_CHECKING:
-    from kontroller import TopicDescription
+    from kontroller import AdminError, TopicDescription
 
 commands = typer.Typer(help="Topics: create, alter, delete, list, describe.", no_args_is_help=True)
 
 _CREATIONS: Final = {"created": "is created", "existing": "exists already", "possible": "could be created"}
-_DELETIONS: Final = {"marked": "is marked for deletion", "missing": "does not exist", "failed": "is not deleted"}
+_DELETIONS: Final = {
+    "marked": "is marked for deletion",
+    "missing": "does not exist",
+    "unknown": "may be deleted: describe it",
+    "failed": "is not deleted",
+}
 _UNKNOWN: Final = (
     "marked for deletion: unknown, because only ZooKeeper knows it: set zookeeper.connect in --command-config"
 )
@@ -103,7 +108,7 @@ def alter(
     """Alters configurations, adds partitions, and moves the partitions whose assignment differs.
 
     Changes that are known to fail are refused before anything is done. Each finished step is printed. Exits with 1 if a
-    step failed."""
+    step failed, or if its result is unknown."""
     added = parse_key_values(add_config, "--add-config")
     altered = cluster.ask(
         lambda admin, timeout_ms: admin.alter_topic(
@@ -120,7 +125,7 @@ def alter(
     steps = [
         {
             "step": step.what,
-            "result": done if step.error is None else "failed",
+            "result": done if step.error is None else _name_failure(step.error),
             "error": None if step.error is None else str(step.error),
         }
         for step in altered.steps
@@ -141,7 +146,9 @@ def delete(
     yes: Yes = False,
     output: Output = Format.TABLE,
 ) -> None:
-    """Deletes topics, including their data. Asks first."""
+    """Deletes topics, including their data. Asks first.
+
+    Exits with 1 if a topic is not deleted, or if its result is unknown, because nobody answered in time."""
     from kio.schema.errors import ErrorCode
 
     from kontroller import AdminClient, AdminError, Refused
@@ -165,7 +172,7 @@ def delete(
         if error is None:
             return "marked"
         is_gone = isinstance(error, Refused) and error.code is ErrorCode.unknown_topic_or_partition
-        return "missing" if is_gone else "failed"
+        return "missing" if is_gone else _name_failure(error)
 
     ended = cluster.run(work)
     value = [
@@ -240,3 +247,10 @@ def _make_value(topic: "TopicDescription") -> dict[str, Any]:
             for each in topic.partitions
         ],
     }
+
+
+def _name_failure(error: "AdminError") -> str:
+    """Return `unknown` for a change that may have been made, otherwise `failed`."""
+    from kontroller import OutcomeUnknown
+
+    return "unknown" if isinstance(error, OutcomeUnknown) else "failed"

@@ -104,6 +104,18 @@ def test_features_are_the_json_of_the_specification_or_yaml_or_a_table(cluster: 
     ]  # fmt: skip
 
 
+def test_a_change_whose_outcome_is_unknown_is_not_called_failed(cluster: SimulatedCluster) -> None:
+    unknown = OutcomeUnknown("h:9092 did not answer: it may have been done; describe it first")
+    delete = ("topics", "delete", "--topic", "orders", "--yes")
+    cluster.fails["delete"] = [unknown, unknown]
+    ended = kontroller(*delete)
+    assert (ended.exit_code, ended.stdout) == (1, "topic orders may be deleted: describe it\n")
+    assert document(kontroller(*delete, "-o", "json"))[0]["result"] == "unknown"
+    cluster.alteration = Alteration(steps=(AlteredStep(what="configurations", error=unknown),))
+    ended = kontroller("topics", "alter", "--topic", "orders", "-o", "json")
+    assert (ended.exit_code, document(ended)["steps"][0]["result"]) == (1, "unknown")
+
+
 def test_titles_of_what_is_confirmed_are_no_part_of_the_document(cluster: SimulatedCluster) -> None:
     for command in (UPDATE, ("features", "disable", "--features", "f")):
         ended = kontroller(*command, "--yes")
