@@ -18,6 +18,11 @@ _SEPARATOR: Final = re.compile(r"^\ufeff?---(?=\s|\Z)", re.MULTILINE)
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """PowerShell writes redirected output in UTF-16."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_REPLACEMENT: Final = "\ufffd"
+_DEEPEST: Final = 100
+"""Levels of a document. Formats of topics have fewer than twenty."""
+_TOO_DEEP: Final = f"has more than {_DEEPEST} levels of lists and mappings"
 _STRING: Final = "tag:yaml.org,2002:str"
 _MAPPING: Final = "tag:yaml.org,2002:map"
 _MERGE: Final = "tag:yaml.org,2002:merge"
@@ -90,7 +95,10 @@ def load_documents(file: str, data: bytes) -> list[Any]:
         return [Problem(file, f"is no text in UTF-8: {error.reason} at byte {error.start}")]
     if text.lstrip().startswith(("{", "[")):
         try:
-            return [json.loads(text, object_pairs_hook=_make_fields, parse_int=Plain, parse_float=Plain)]
+            found = json.loads(text, object_pairs_hook=_make_fields, parse_int=Plain, parse_float=Plain)
+            return [Problem(file, _TOO_DEEP) if _is_too_deep(found) else found]
+        except RecursionError:
+            return [Problem(file, _TOO_DEEP)]
         except ValueError:
             pass  # YAML in flow style and templates begin like JSON
     found = [each for first_line, part in _divide(text) for each in _load_part(file, part, first_line)]
@@ -115,6 +123,18 @@ def find_repeated_keys(document: object) -> Iterator[str]:
             waiting.extend(value)
 
 
+def _is_too_deep(document: object) -> bool:
+    level, seen = [document], set[int]()
+    for _ in range(_DEEPEST + 1):
+        inner: list[object] = []
+        for value in level:
+            if isinstance(value, dict | list) and id(value) not in seen:
+                seen.add(id(value))
+                inner.extend(value.values() if isinstance(value, dict) else value)
+        level = inner
+    return bool(level)
+
+
 def _divide(text: str) -> Iterator[tuple[int, str]]:
     """Yield each document with the number of lines before it, because an error ends only the parser's document."""
     begins = [0, *(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
@@ -131,7 +151,10 @@ def _load_part(file: str, part: str, first_line: int) -> Iterator[Any]:
     loader.first_line = first_line + 1
     try:
         while loader.check_data():
-            yield loader.get_data()
+            found = loader.get_data()
+            yield Problem(f"{file}:{loader.first_line}", _TOO_DEEP) if _is_too_deep(found) else found
+    except RecursionError:
+        yield Problem(f"{file}:{loader.first_line}", _TOO_DEEP)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = loader.first_line + (mark.line if mark else 0)
@@ -173,10 +196,18 @@ _Loader.add_constructor(_MAPPING, _construct_fields)
 
 
 def _make_fields(pairs: list[tuple[str, Any]]) -> Fields:
-    fields = Fields(dict(pairs))
+    fields = Fields({_replace_surrogates(key): _replace_surrogates(value) for key, value in pairs})
     fields.repeated = _find_repeated([key for key, _ in pairs])
     return fields
 
 
 def _find_repeated(keys: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1)) if len(set(keys)) < len(keys) else ()
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """Replace lone surrogates, which no file can have, as the decoders of Go do."""
+    if isinstance(value, list):
+        return [_replace_surrogates(each) for each in value]
+    is_odd = isinstance(value, str) and _SURROGATE.search(value)
+    return _SURROGATE.sub(_REPLACEMENT, value) if is_odd else value

@@ -87,7 +87,7 @@ def read_files(files: Iterable[tuple[str, bytes]]) -> Reading:
 
 def _load_objects(file: str, data: bytes, reading: Reading) -> Iterator[_Found]:
     for document in load_documents(file, data):
-        for each in _flatten(document):
+        for each in _flatten(file, document):
             if isinstance(each, Fields):
                 yield _Found(file, each)
             elif isinstance(each, Problem):
@@ -96,7 +96,7 @@ def _load_objects(file: str, data: bytes, reading: Reading) -> Iterator[_Found]:
                 reading.add(Problem(file, _UNKNOWN))
 
 
-def _flatten(document: Any) -> Iterator[Any]:
+def _flatten(file: str, document: Any) -> Iterator[Any]:
     """Yield the objects of a document: itself, or its items if it is a list."""
     if isinstance(document, list):
         yield from document
@@ -106,16 +106,21 @@ def _flatten(document: Any) -> Iterator[Any]:
         yield document
         return
     for each in document["items"]:
-        yield _inherit(each, document) if isinstance(each, Fields) and "kind" not in each else each
+        try:
+            yield _inherit(each, document) if isinstance(each, Fields) and "kind" not in each else each
+        except Misshapen as error:
+            yield Problem(_Found(file, each).place, str(error))
 
 
 def _inherit(item: Fields, whole: Fields) -> Fields:
-    """Return an item of a typed list, such as a KafkaTopicList of Jikkou, with what the list says for all."""
+    """Return an item of a typed list, such as a KafkaTopicList of Jikkou, with what the list says for all.
+
+    Raises `Misshapen`."""
     metadata = item.get("metadata")
     common = whole.get("metadata")
     if isinstance(metadata, Fields) and isinstance(common, Fields):
         parts = {
-            name: Fields({**(common.get(name) or {}), **(metadata.get(name) or {})}, metadata.line)
+            name: Fields({**common.get_fields(name), **metadata.get_fields(name)}, metadata.line)
             for name in ("labels", "annotations")
         }
         metadata = Fields({**metadata, **parts}, metadata.line)

@@ -1,5 +1,7 @@
 """The command `kontroller import`: refused arguments, and exit codes."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -50,6 +52,37 @@ def test_an_input_that_is_not_yaml_ends_with_its_line() -> None:
     result = CliRunner().invoke(main, STDIN, input="{")
     assert result.exit_code == 1
     assert result.stderr.startswith("kontroller import: standard input:2: is not YAML: ")
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        (
+            "apiVersion: kafka.jikkou.io/v1\nkind: KafkaTopicList\nmetadata: {labels: [a]}\n"
+            "items: [{metadata: {name: a}, spec: {partitions: 1, replicas: 1}}]\n",
+            "labels is no mapping",
+        ),
+        (f"a: {'[' * 3000}{']' * 3000}\n", "has more than 100 levels of lists and mappings"),
+        (f"a: {'[' * 150}{']' * 150}\n", "has more than 100 levels of lists and mappings"),
+        (f"{'[' * 150}{']' * 150}\n", "has more than 100 levels of lists and mappings"),
+        (f"{'[' * 200_000}{']' * 200_000}\n", "has more than 100 levels of lists and mappings"),
+        (
+            '{"version": 4, "terraform_version": "1", "resources": [{"mode": "managed", "type": "kafka_topic", '
+            '"name": "x", "instances": [{"attributes": {"name": "b\\ud800", "partitions": 1, "replication_factor": 1}}]}]}',
+            "topic b\ufffd has no KafkaTopic",
+        ),
+    ],
+)
+def test_an_odd_document_costs_no_other_one(odd: str, told: str, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("odd", "good")]
+    for file, text in zip(files, (odd, write_topic("good")), strict=True):
+        file.write_text(text)
+    sources = [argument for file in files for argument in ("--from", str(file))]
+    result = CliRunner().invoke(main, ["import", "--cluster", "c", *sources])
+    assert (result.exit_code, result.stderr.count(told)) == (1, 1), result.stderr
+    assert "1 topics imported" in result.stderr
+    (imported,) = (each for each in yaml.safe_load_all(result.stdout) if each)
+    assert imported["metadata"]["name"] == "good"
 
 
 def test_a_missing_file_is_a_wrong_command() -> None:
