@@ -98,7 +98,7 @@ def test_a_broker_that_gets_nothing_keeps_its_replicas_in_a_small_cluster(seed: 
     for given, goals, stay in (
         (snapshot, Goals(excluded_brokers=(0,)), (0,)),
         (closed, Goals(), (0,)),
-        (snapshot, Goals(racks=(racks[0],)), others),
+        (snapshot, Goals(racks=(str(racks[0]),)), others),
     ):
         plan = make_plan(given, goals)
         assert find_violations(plan) == []
