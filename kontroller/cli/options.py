@@ -11,11 +11,11 @@ from kontroller.cli.endings import usage_error
 if TYPE_CHECKING:
     from kontroller.servers import ClusterClient
 
-_LARGEST_ID = 2**31 - 1
+LARGEST_ID = 2**31 - 1
 LONGEST_MS = 24 * 3600 * 1000
 
 BrokerIdOption = Annotated[
-    int, typer.Option(help="Id of the broker.", envvar="KONTROLLER_BROKER_ID", min=0, max=_LARGEST_ID)
+    int, typer.Option(help="Id of the broker.", envvar="KONTROLLER_BROKER_ID", min=0, max=LARGEST_ID)
 ]
 TimeoutMs = Annotated[int, typer.Option(help="Milliseconds after which the command gives up.", min=1, max=LONGEST_MS)]
 """Without an environment variable, because `drain` and `ready` share the environment of a pod and not their times."""

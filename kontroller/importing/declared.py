@@ -14,7 +14,7 @@ from controller_core.model.topics.config_keys import RESERVED_KEYS, find_objecti
 from controller_core.model.topics.topic_configs import is_known_key, suggest_key
 from controller_core.model.topics.topic_names import INTERNAL_TOPICS, explain_illegal, normalize
 from controller_core.model.wording import shorten
-from controller_operator.resources.common import PAUSE_ANNOTATION
+from controller_operator.resources.common import PAUSE_ANNOTATION, is_object_name
 from controller_operator.resources.topic import count_replicas
 from kontroller.importing.documents import (
     Imported,
@@ -25,7 +25,7 @@ from kontroller.importing.documents import (
     build_kafka_topic,
 )
 from kontroller.importing.kept_metadata import select_annotations, select_labels
-from kontroller.importing.object_names import NameTaken, ObjectNames, is_object_name
+from kontroller.importing.object_names import NameTaken, ObjectNames
 from kontroller.importing.values import Unreadable, normalize_config, normalize_number, read_count, read_text
 
 _CONFLUENT: Final = "confluent."

@@ -10,9 +10,9 @@ from collections.abc import Collection
 from hashlib import sha256
 from typing import Final
 
-_LONGEST: Final = 253
+from controller_operator.resources.common import LONGEST_NAME, is_object_name
+
 _DIGITS: Final = 16
-_LEGAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _HASHED: Final = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}$")
 
 
@@ -20,15 +20,10 @@ class NameTaken(Exception):
     """Another object has the name already. The message has the name."""
 
 
-def is_object_name(name: str) -> bool:
-    """Return True if Kubernetes accepts this as an object's name."""
-    return len(name) <= _LONGEST and _LEGAL.fullmatch(name) is not None
-
-
 def make_hashed_name(topic: str) -> str:
     """Return the name with a hash, which no other topic gets."""
     digits = sha256(topic.encode()).hexdigest()[:_DIGITS]
-    words = re.sub(r"[^a-z0-9]+", "-", topic.lower())[: _LONGEST - _DIGITS - 1].strip("-")
+    words = re.sub(r"[^a-z0-9]+", "-", topic.lower())[: LONGEST_NAME - _DIGITS - 1].strip("-")
     return f"{words}-{digits}" if words else f"topic-{digits}"
 
 

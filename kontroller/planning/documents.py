@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from controller_core.client.reassigning.assignments import format_reassignment
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from controller_operator.resources.common import API_VERSION
+from controller_operator.resources.common import API_VERSION, is_namespace, is_object_name
 from controller_operator.resources.reassignment import PartitionReassignmentSpec
 from controller_operator.resources.schema import MAX_PARTITIONS
 from controller_planner.estimate import estimate_seconds
@@ -20,11 +20,16 @@ from controller_planner.room import find_shortages
 
 SNAPSHOT_ANNOTATION: Final = "kontroller.dev/snapshot-hash"
 PLAN_ANNOTATION: Final = "kontroller.dev/plan-hash"
+_LEGAL: Final = "use a-z, 0-9, - and ."
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class InexpressibleError(Exception):
     """A move that no PartitionReassignment can have. The message says why."""
+
+
+class IllegalNameError(InexpressibleError):
+    """A name that Kubernetes refuses. The message has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,7 @@ def format_manifests(plan: Plan, names: Manifests) -> Iterator[str]:
     All but those of the first batch are suspended, because a batch may need the room that the one before it makes.
     Raises `InexpressibleError`."""
     annotations = {SNAPSHOT_ANNOTATION: plan.snapshot_hash, PLAN_ANNOTATION: plan.compute_hash()}
+    _check_names(names)
     number = 0
     for at, moves in enumerate(group_by_batch(plan)):
         for first in range(0, len(moves), MAX_PARTITIONS):
@@ -130,7 +136,10 @@ def _make_loads(plan: Plan, loads: Any) -> dict[str, float | None]:
 def _make_manifest(
     names: Manifests, number: int, annotations: Mapping[str, str], moves: Sequence[Move], *, is_first: bool
 ) -> Mapping[str, Any]:
-    metadata: dict[str, Any] = {"name": f"{names.name}-{number}"}
+    name = f"{names.name}-{number}"
+    if not is_object_name(name):
+        raise IllegalNameError(f"{name} is not a name of an object: {_LEGAL}, at most 253")
+    metadata: dict[str, Any] = {"name": name}
     if names.namespace is not None:
         metadata["namespace"] = names.namespace
     metadata["annotations"] = dict(annotations)
@@ -152,8 +161,15 @@ def _make_manifest(
         PartitionReassignmentSpec.model_validate(spec)
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])
-        raise InexpressibleError(f"{names.name}-{number} would not be a PartitionReassignment: {said}") from error
+        raise InexpressibleError(f"{name} would not be a PartitionReassignment: {said}") from error
     return {"apiVersion": API_VERSION, "kind": "PartitionReassignment", "metadata": metadata, "spec": spec}
+
+
+def _check_names(names: Manifests) -> None:
+    if not is_object_name(names.cluster):
+        raise IllegalNameError(f"{names.cluster} is not a name of a KafkaCluster: {_LEGAL}, at most 253")
+    if names.namespace is not None and not is_namespace(names.namespace):
+        raise IllegalNameError(f"{names.namespace} is not a name of a namespace: use a-z, 0-9 and -, at most 63")
 
 
 def _name(move: Move) -> TopicPartition:

@@ -3,6 +3,7 @@
 They come from a JSON file, from the table `broker_intervals` that `kontroller history report` writes, or are each
 broker, each rack and random pairs."""
 
+import codecs
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -93,7 +94,7 @@ def _read_list(path: str, snapshot: LoadSnapshot) -> tuple[Loss, ...]:
             text = file.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             raise UnusableLossesError(f"{path} has more than {_MOST_BYTES} bytes: give fewer losses")
-        found = _FILE.validate_json(text)
+        found = _FILE.validate_json(text.removeprefix(codecs.BOM_UTF8))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -176,7 +176,7 @@ def read_text(file: Path) -> str:
         if str(file) == "-":
             text = typer.get_text_stream("stdin").read(MAX_FILE_CHARACTERS + 1)
         else:
-            with file.open(encoding="utf-8") as opened:
+            with file.open(encoding="utf-8-sig") as opened:
                 text = opened.read(MAX_FILE_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise usage_error(ValueError(f"{file} cannot be read: {error}")) from error

@@ -11,6 +11,7 @@ import typer
 
 from kontroller.cli.administering.connection import Allowance, Cluster
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
+from kontroller.cli.options import LARGEST_ID
 from kontroller.cli.planning.snapshot import (
     BetweenLooks,
     CapacityFile,
@@ -61,7 +62,9 @@ class Wishes:
     broker: Annotated[
         list[int] | None,
         typer.Option(
-            help="Broker to drain, to relieve, or to fill (default: those without replicas). May be repeated.", min=0
+            help="Broker to drain, to relieve, or to fill (default: those without replicas). May be repeated.",
+            min=0,
+            max=LARGEST_ID,
         ),
     ] = None
     below_percent: Annotated[
@@ -75,7 +78,7 @@ class Wishes:
     ] = None
     exclude_broker: Annotated[
         list[int] | None,
-        typer.Option(help="Broker that neither receives nor gives replicas. May be repeated.", min=0),
+        typer.Option(help="Broker that neither receives nor gives replicas. May be repeated.", min=0, max=LARGEST_ID),
     ] = None
     rack: Annotated[
         list[str] | None,
@@ -226,7 +229,7 @@ def plan(
     if output is PlanFormat.KAFKA:
         _write_kafka_json(made, folder)
         return
-    from kontroller.planning.documents import InexpressibleError, Manifests, format_manifests
+    from kontroller.planning.documents import IllegalNameError, InexpressibleError, Manifests, format_manifests
 
     names = Manifests(
         cluster=cluster_name or "",
@@ -237,6 +240,8 @@ def plan(
     try:
         for document in [*format_manifests(made, names)]:
             typer.echo(document, nl=False)
+    except IllegalNameError as error:
+        raise usage_error(error) from error
     except InexpressibleError as error:
         raise failure(error) from error
 

@@ -12,6 +12,7 @@ import typer
 from controller_core.model.wording import format_count, list_some
 from kontroller.cli.administering.connection import EXIT_INTERRUPTED, Allowance, Cluster, read_text
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
+from kontroller.cli.options import LARGEST_ID
 
 if TYPE_CHECKING:
     from kontroller import AdminClient
@@ -42,7 +43,10 @@ CapacityFile = Annotated[
 ClosedBrokers = Annotated[
     list[int] | None,
     typer.Option(
-        "--closed-broker", help="Broker that keeps its replicas and gets no new ones. May be repeated.", min=0
+        "--closed-broker",
+        help="Broker that keeps its replicas and gets no new ones. May be repeated.",
+        min=0,
+        max=LARGEST_ID,
     ),
 ]
 

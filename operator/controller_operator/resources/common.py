@@ -4,6 +4,7 @@ A kind is a `Resource` with its own spec and status and a `Definition`. The defi
 CustomResourceDefinition beside the schema: names, printer columns, and rules over the whole object.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,6 +30,9 @@ uses, takes an object without conditions for finished."""
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """A part of a name of Kubernetes (RFC 1123)."""
+_NAME: Final = rf"{_LABEL}(\.{_LABEL})*"
+LONGEST_NAME: Final = 253
+_LONGEST_LABEL: Final = 63
 
 PAUSE_ANNOTATION: Final = f"{GROUP}/pause"
 MAX_NEXT_STEPS: Final = 20
@@ -205,10 +209,10 @@ class DeletionPolicy(StrEnum):
 class ClusterRef(Model):
     """Names a KafkaCluster."""
 
-    name: str = Field(min_length=1, max_length=253, pattern=rf"^{_LABEL}(\.{_LABEL})*$")
+    name: str = Field(min_length=1, max_length=LONGEST_NAME, pattern=f"^{_NAME}$")
     """Name of the KafkaCluster."""
 
-    namespace: str | None = Field(default=None, min_length=1, max_length=63, pattern=f"^{_LABEL}$")
+    namespace: str | None = Field(default=None, min_length=1, max_length=_LONGEST_LABEL, pattern=f"^{_LABEL}$")
     """Its namespace; default: the object's own. Its spec.allowedNamespaces must allow the object's."""
 
 
@@ -285,3 +289,13 @@ class PartitionCounts(Observed):
 
     reassigning: int = 0
     """Partitions whose replicas move."""
+
+
+def is_object_name(name: str) -> bool:
+    """Return True if Kubernetes accepts this as an object's name."""
+    return len(name) <= LONGEST_NAME and re.fullmatch(_NAME, name) is not None
+
+
+def is_namespace(name: str) -> bool:
+    """Return True if Kubernetes accepts this as a namespace's name."""
+    return is_object_name(name) and len(name) <= _LONGEST_LABEL and "." not in name

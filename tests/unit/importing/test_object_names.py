@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontroller.importing.object_names import NameTaken, ObjectNames, is_object_name, make_hashed_name, make_object_name
+from controller_operator.resources.common import is_object_name
+from kontroller.importing.object_names import NameTaken, ObjectNames, make_hashed_name, make_object_name
 
 TOPICS = st.text(alphabet="abzAZ09._-", min_size=1, max_size=249)
 

@@ -241,6 +241,9 @@ def test_the_reasons_against_a_place_are_answered_in_words_and_as_json(file: Pat
         ),
         (["rebalance", "--why-not", "orders-0 on 9"], 2, "the snapshot has no broker 9"),
         (["rebalance", "-o", "yaml"], 2, "--cluster NAME"),
+        (["drain", "--broker", "99999999999999999999"], 2, "less than or equal to 2147483647"),
+        (["rebalance", "--exclude-broker", "99999999999999999999"], 2, "less than or equal to 2147483647"),
+        (["rebalance", "--closed-broker", "99999999999999999999"], 2, "less than or equal to 2147483647"),
         (["rebalance", "--batches", "x"], 2, "--batches is for -o kafka"),
         (["rebalance", "--closed-broker", "1"], 2, "give it to `kontroller snapshot`"),
     ],
@@ -251,6 +254,20 @@ def test_a_wrong_command_is_refused_in_one_line(file: Path, arguments: list[str]
     ended = run(file, *arguments, code=code)
     assert why in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--cluster", "c", "--name", "Foo Bar"), "Foo Bar-0 is not a name of an object: use a-z, 0-9, - and ."),
+        (("--cluster", "c", "--namespace", "a.b"), "a.b is not a name of a namespace"),
+        (("--cluster", "C"), "C is not a name of a KafkaCluster"),
+    ],
+)
+def test_names_that_kubernetes_refuses_are_refused(file: Path, arguments: tuple[str, ...], why: str) -> None:
+    ended = run(file, "drain", "--broker", "1", "-o", "yaml", *arguments, code=2)
+    assert why in ended.stderr.splitlines()[-1]
     assert ended.stdout == ""
 
 
@@ -303,3 +320,11 @@ def test_a_cluster_that_is_as_it_was_may_be_planned_for() -> None:
 def test_a_cluster_that_has_changed_is_refused(live: Snapshot, why: str) -> None:
     with pytest.raises(ClusterChangedError, match=f"since the snapshot: {why}: take another snapshot"):
         require_unchanged(make_snapshot(), live)
+
+
+@pytest.mark.parametrize("option", ["--capacities", "--backtest"])
+def test_a_byte_order_mark_at_the_start_of_a_file_changes_nothing(file: Path, tmp_path: Path, option: str) -> None:
+    capacities = {"brokerCapacities": [{"brokerId": "-1", "capacity": {"DISK": "1000000"}}]}
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps(capacities if option == "--capacities" else [[1, 2]]), encoding="utf-8-sig")
+    run(file, "rebalance", option, str(given))
