@@ -22,7 +22,7 @@ CALM: Final = timedelta(minutes=10)
 
 def find_due_time(before: DriftCorrections | None, now: datetime) -> datetime | None:
     """Return the time of the next correction; None if it may be made now."""
-    if before is None or before.count < AT_ONCE or now - before.last_time >= CALM:
+    if before is None or before.count < AT_ONCE or not _is_recent(before, now):
         return None
     pause = FIRST_PAUSE * (1 << min(before.count - AT_ONCE, 16))
     at = before.last_time + min(pause, LONGEST_PAUSE)
@@ -31,9 +31,15 @@ def find_due_time(before: DriftCorrections | None, now: datetime) -> datetime | 
 
 def count_correction(before: DriftCorrections | None, now: datetime) -> DriftCorrections:
     """Return the record of the corrections, including one that is made now."""
-    if before is None or now - before.last_time >= CALM:
+    if before is None or not _is_recent(before, now):
         return DriftCorrections(count=1, first_time=now, last_time=now)
     return DriftCorrections(count=before.count + 1, first_time=before.first_time or before.last_time, last_time=now)
+
+
+def _is_recent(before: DriftCorrections, now: datetime) -> bool:
+    """Return True if the corrections go on. A time in the future is that of a clock that was wrong, so it counts as long
+    ago."""
+    return timedelta(0) <= now - before.last_time < CALM
 
 
 def make_contested_notice(before: DriftCorrections, message: str) -> Notice:

@@ -6,6 +6,7 @@ read. An event names the leftovers. An operator that was away itself first tries
 A KafkaCluster waits without a limit for the objects that need it: until they are gone, or a person forces its deletion.
 """
 
+import asyncio
 from datetime import timedelta
 from typing import Final
 
@@ -23,7 +24,7 @@ _UNHELD: Final = (
     f"the object was deleted before the operator had put its finalizer {FINALIZER} on it. Create the object again, and"
     " delete it when it has the finalizer"
 )
-_TRIES_FIRST: Final = timedelta(seconds=60)
+_TRIES_FIRST_S: Final = 60.0
 
 
 class LettingGo:
@@ -33,7 +34,8 @@ class LettingGo:
         self._writer = writer
         self._missing_cluster_grace = timedelta(seconds=missing_cluster_grace_s)
         self._now = now
-        self._began = now()
+        self._began_s = asyncio.get_running_loop().time()
+        """Not a time of day, because the clock may be set while the operator runs."""
 
     def is_overdue(self, stored: StoredObject) -> bool:
         """Return True if the object has waited for its deletion long enough, whatever the obstacle is.
@@ -41,9 +43,9 @@ class LettingGo:
         A KafkaCluster never has, because without it the data of its topics would stay."""
         if stored.key.kind == KafkaCluster.definition.kind:
             return False
-        now = self._now()
         # The deadline may have passed while no operator ran, so this process first tries for a while.
-        return _is_held(stored) and now >= self._began + _TRIES_FIRST and is_overdue(_metadata(stored), now)
+        has_tried = asyncio.get_running_loop().time() >= self._began_s + _TRIES_FIRST_S
+        return _is_held(stored) and has_tried and is_overdue(_metadata(stored), self._now())
 
     def may_go(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> bool:
         """Return True if the object has waited long enough for its missing cluster, or has lost it for good."""

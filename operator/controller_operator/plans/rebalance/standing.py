@@ -123,9 +123,10 @@ def _find_healing(resource: RebalancePlan, view: Snapshot, context: Context, aro
     """Return the time of the next run that heals. The same brokers are not healed again at once, whatever the result
     was."""
     need, status = find_need(resource, view, around.brokers, around.sight, context.now), resource.status
-    at = need.at
-    if at is not None and status.completion_time is not None and need.healing == status.healing:
-        at = max(at, status.completion_time + timedelta(minutes=(resource.spec.heal or HealingRules()).after_minutes))
+    at, ended = need.at, status.completion_time
+    # An end in the future was recorded by a clock that was wrong, so it delays nothing.
+    if at is not None and ended is not None and ended <= context.now and need.healing == status.healing:
+        at = max(at, ended + timedelta(minutes=(resource.spec.heal or HealingRules()).after_minutes))
     return _Due(at=at, trouble=need.refusal, words=need.words, healing=need.healing)
 
 

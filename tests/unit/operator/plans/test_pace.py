@@ -140,6 +140,16 @@ def test_a_topic_that_rested_begins_anew() -> None:
     assert contested.status["corrections"]["count"] == 1
 
 
+def test_a_clock_that_was_ahead_delays_no_correction() -> None:
+    contested = settle()
+    contested.fight(timedelta(seconds=30))
+    contested.now -= timedelta(days=365)
+    assert contested.look("2").steps
+    assert contested.status["corrections"]["count"] == 1
+    contested.look("1")
+    assert len(contested.corrected_at_s) > AT_ONCE, "there was a fight"
+
+
 def test_a_changed_spec_waits_for_nobody() -> None:
     contested = settle()
     assert not contested.fight(timedelta(seconds=30)).steps

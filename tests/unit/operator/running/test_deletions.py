@@ -1,7 +1,7 @@
 """No object waits for ever for its deletion, even if parts are away or broken. An event names the leftovers."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -9,12 +9,12 @@ from controller_core.model.ids import TopicName
 from controller_core.zk import paths
 from controller_core.zk.session import AccessRefused
 from controller_operator.kubernetes.object_api import ApiForbidden
-from controller_operator.kubernetes.object_store import Key
+from controller_operator.kubernetes.object_store import Key, StoredObject
 from controller_operator.plans.outcome import DELETION_PATIENCE
 from controller_operator.reconciling import letting_go
 from controller_operator.resources import FeatureSet, KafkaTopic
 from controller_operator.resources.common import FINALIZER
-from tests.unit.operator.clusters import raw
+from tests.unit.operator.clusters import NOW, raw
 from tests.unit.operator.running.operating import Operating, run_operator
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
@@ -39,7 +39,7 @@ def make_raw(key: Key, **spec: Any) -> dict[str, Any]:
 @pytest.fixture
 def _has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator has been there for long."""
-    monkeypatch.setattr(letting_go, "_TRIES_FIRST", timedelta(0))
+    monkeypatch.setattr(letting_go, "_TRIES_FIRST_S", 0.0)
 
 
 async def delete(around: Operating, key: Key, *, ago: timedelta = DELETION_PATIENCE) -> None:
@@ -79,6 +79,15 @@ async def test_an_operator_that_was_away_tries_before_it_gives_up() -> None:
         await around.wait_for_reason(ORDERS, "ZooKeeperUnavailable")
         await around.wait_until_looked_at(ORDERS)
         assert not around.peek_gone(ORDERS)
+
+
+@pytest.mark.usefixtures("_has_tried")
+async def test_an_operator_that_began_with_its_clock_ahead_still_gives_up() -> None:
+    clock, writer = [NOW + timedelta(days=365)], cast("Any", None)
+    letting = letting_go.LettingGo(writer, lambda: clock[-1], missing_cluster_grace_s=0.0)
+    clock.append(NOW)
+    deleted: dict[str, Any] = {"deletionTimestamp": (NOW - DELETION_PATIENCE).isoformat(), "finalizers": [FINALIZER]}
+    assert letting.is_overdue(StoredObject(raw(ORDERS.kind, SPECS[ORDERS], name=ORDERS.name, **deleted)))
 
 
 async def test_a_topic_that_nobody_deletes_is_left_to_the_cluster_with_its_mark() -> None:

@@ -223,6 +223,16 @@ class TestABrokerThatIsGone:
         healed.wait(1)
         assert len(healed.runs) == 2
 
+    def test_that_could_not_be_drained_when_the_clock_was_ahead_is_tried_again(self) -> None:
+        healed = Healed()
+        healed.lose(1)
+        healed.wait(31)
+        healed.moves = make_owned(healed.begun[0].name, "Failed", 0, 2)
+        healed.wait(1)
+        healed.written["completionTime"] = "2027-01-15T13:02:00Z"
+        healed.wait(1)
+        assert len(healed.runs) == 2
+
 
 class TestDoubt:
     def test_more_brokers_than_allowed_are_a_matter_for_a_person(self) -> None:
