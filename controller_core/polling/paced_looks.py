@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.client.errors import AdminError, OutcomeUnknown, Unreachable
+from controller_core.client.errors import AdminError, NotAnsweredError, OutcomeUnknown, Unreachable
 from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import TopicName
@@ -104,8 +104,9 @@ class PacedLooks:
             await self._look(client, protocol, touched, is_waited_for=is_waited_for)
         except Exception as error:
             self._failures += 1
-            if not isinstance(error, OutcomeUnknown | Unreachable):
-                self.close()  # the security settings may be the problem
+            # The security settings may be the problem: a broker with logins closes a connection without one.
+            if isinstance(error, NotAnsweredError) or not isinstance(error, OutcomeUnknown | Unreachable):
+                self.close()
             if isinstance(error, AdminError | InvalidProperties | Undecodable | ValueError):
                 raise LookFailed(str(error) or type(error).__name__) from error
             raise
@@ -121,7 +122,12 @@ class PacedLooks:
             await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
         except (OutcomeUnknown, Unreachable) as error:
             _log.info("another broker is asked", now=str(client.server), error=str(error))
-            await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
+            try:
+                await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
+            except Unreachable:
+                if isinstance(error, NotAnsweredError):
+                    raise error from None  # a broker that refuses to answer says more than one that is gone
+                raise
 
     def close(self) -> None:
         """Close the connection. Another poll would open a new one."""

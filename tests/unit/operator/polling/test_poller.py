@@ -2,7 +2,7 @@
 cheap."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -20,7 +20,7 @@ from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.poller import ClusterPoller
 from controller_operator.resources.conditions import Reason
 from tests.unit.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUICK, QUORUM, Quorum, Topic, serve
-from tests.unit.wire.connections.secured_server import SecuredServer, listen
+from tests.unit.wire.connections.secured_server import USERS, SecuredServer, listen
 
 ORDERS = TopicName("orders")
 DEADLINE_S = 60.0
@@ -312,6 +312,25 @@ async def test_brokers_that_refuse_the_operator_are_said_with_their_reason() -> 
         await wait_until(lambda: poller.observation.reason is Reason.NOT_ADMITTED)
         assert "does not admit alice: Authentication failed" in (poller.observation.trouble or "")
         assert "hidden" not in (poller.observation.trouble or "")
+        await poller.stop()
+
+
+@pytest.mark.parametrize("others", [(), (Address("127.0.0.1", 1),)], ids=["alone", "beside one that is gone"])
+async def test_brokers_that_require_a_login_get_it_when_the_properties_have_one(others: Sequence[Address]) -> None:
+    server = SecuredServer(mechanism="PLAIN")
+    listeners: list[Security | None] = [None]
+
+    def open_kept() -> tuple[KeptClient, str]:
+        security = listeners[-1]
+        servers = [Address("127.0.0.1", server.port), *others]
+        return KeptClient(servers, security=None if security is None else lambda: security), "SASL_PLAINTEXT"
+
+    async with listen(server):
+        poller = ClusterPoller(open_kept, pace=QUICK)
+        poller.start()
+        await wait_until(lambda: "closed the connection" in (poller.observation.trouble or ""))
+        listeners.append(Security(login=Login(mechanism="PLAIN", username="alice", password=USERS["alice"])))
+        await wait_until(lambda: server.logins)
         await poller.stop()
 
 
