@@ -98,7 +98,8 @@ class TopicSnapshot:
     config_version: TopicVersion | None = None
     """None if the topic has no znode for its configuration."""
     is_config_known: bool = True
-    """True if the operator can read the configuration. Otherwise it seems to be empty."""
+    """False if the configuration cannot be read, because a right is missing or its znode is malformed. It seems to be
+    empty then."""
     states: Mapping[PartitionId, PartitionState] = field(default_factory=dict)
     """A partition without an entry has no leader yet, because the controller has not handled it."""
     default_min_isr: int = 1

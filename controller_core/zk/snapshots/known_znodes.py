@@ -176,6 +176,7 @@ class KnownZnodes:
     def _forget_topic(self, topic: TopicName) -> None:
         self._assignments.pop(topic, None)
         self._configs.pop(topic, None)
+        self._malformed.pop(paths.topic_config(topic), None)
         self._states.pop(topic, None)
         self._stale.add(topic)
 
@@ -294,6 +295,7 @@ class KnownZnodes:
             version=version,
             config=config,
             config_version=config_version,
+            is_config_known=paths.topic_config(topic) not in self._malformed,
             states={number: known[number] for number in assignment.partitions if number in known},
             default_min_isr=self._default_min_isr,
         )

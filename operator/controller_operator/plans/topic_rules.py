@@ -38,7 +38,7 @@ def refuse_change(
     old = TopicShape(
         name=before.name,
         partitions=len(before.partitions),
-        replication_factor=min(len(each.target) for each in before.partitions.values()),
+        replication_factor=min((len(each.target) for each in before.partitions.values()), default=0),
         configs=before.config,
     )
     topic = TopicShape(

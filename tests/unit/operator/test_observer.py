@@ -361,6 +361,22 @@ async def test_a_min_isr_that_is_no_number_is_none(world: World, number: str) ->
     await world.wait_until(topics={"orders"}, under_min_isr=0)
 
 
+@pytest.mark.parametrize("data", [b"oops", b'{"version":1,"config":{"retention.ms":1000}}'])
+async def test_a_configuration_that_makes_no_sense_is_unknown_until_it_is_repaired(world: World, data: bytes) -> None:
+    config = paths.topic_config(ORDERS)
+    await world.write(Create(path=config, data=data), *new_topic("orders", [1]))
+    view = await world.wait_until(topics={"orders"})
+    assert (view.topics[ORDERS].is_config_known, {*view.malformed}) == (False, {config})
+    await world.write(SetData(path=config, data=codecs.encode_config({"retention.ms": "1000"}), version=ANY_VERSION))
+    view = await world.observer.refresh()
+    assert (view.topics[ORDERS].is_config_known, view.malformed) == (True, {})
+    await world.write(SetData(path=config, data=data, version=ANY_VERSION))
+    assert (await world.observer.refresh()).malformed
+    topic_paths = [each.path for each in new_topic("orders", [1])]
+    await world.write(*map(_deletion, (config, *reversed(topic_paths))))
+    assert (await world.wait_until(topics=set())).malformed == {}
+
+
 async def test_a_topic_with_one_bad_entry_is_left_to_a_person(world: World) -> None:
     """The controller serves the others; nothing that follows from the number of partitions is decided here."""
     await world.write(

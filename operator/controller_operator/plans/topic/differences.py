@@ -89,8 +89,7 @@ def _deviation(difference: Difference) -> str:
 def add_partitions(spec: KafkaTopicSpec, topic: TopicSnapshot, view: Snapshot) -> AddPartitions:
     """Return the step that adds the missing partitions. Raises `NotEnoughBrokers`."""
     missing = [PartitionId(number) for number in range(len(topic.partitions), spec.partition_count)]
-    factor = min(len(replicas.replicas) for replicas in topic.partitions.values())
-    placed = new_replicas(topic.name, spec, missing, view, replication_factor=factor)
+    placed = new_replicas(topic.name, spec, missing, view)
     added = {number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()}
     assignment = TopicAssignment(topic_id=topic.assignment.topic_id, partitions={**topic.partitions, **added})
     present = len(topic.partitions)
@@ -98,18 +97,12 @@ def add_partitions(spec: KafkaTopicSpec, topic: TopicSnapshot, view: Snapshot) -
 
 
 def new_replicas(
-    topic: TopicName,
-    spec: KafkaTopicSpec,
-    partitions: list[PartitionId],
-    view: Snapshot,
-    *,
-    replication_factor: int | None = None,
+    topic: TopicName, spec: KafkaTopicSpec, partitions: list[PartitionId], view: Snapshot
 ) -> dict[PartitionId, tuple[BrokerId, ...]]:
     """Return the brokers of new partitions, from the spec or from placement. Raises `NotEnoughBrokers`."""
     if spec.replica_assignment is not None:
         return {number: spec.replica_assignment[number] for number in partitions}
-    factor = spec.replication_factor or replication_factor or 1
-    return place_partitions(topic, partitions, factor, view.racks_of_takers)
+    return place_partitions(topic, partitions, spec.replica_count, view.racks_of_takers)
 
 
 def move_targets(spec: KafkaTopicSpec, topic: TopicSnapshot, view: Snapshot, found: Differences) -> Targets:

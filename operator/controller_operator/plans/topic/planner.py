@@ -105,10 +105,14 @@ def _refuse_config(case: Case) -> Finding | None:
 
 def _report_malformed(case: Case) -> Finding | None:
     malformed = case.view.malformed.get(paths.topic(case.name))
-    if malformed is None:
+    if malformed is not None:
+        message = f"the znode of topic {case.name} is malformed, and a person must repair it: {malformed}"
+        return Finding(verdict=Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message))
+    path = paths.topic_config(case.name)
+    if case.topic is None or path not in case.view.malformed:
         return None
-    message = f"the znode of topic {case.name} is malformed, and a person must repair it: {malformed}"
-    return Finding(verdict=Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message))
+    message = f"{path} is malformed, and a person must repair or delete it: {case.view.malformed[path]}"
+    return Finding(verdict=Verdict.make_stalled(Reason.INVALID_CONFIG, message))
 
 
 def _await_deletion(case: Case) -> Finding | None:

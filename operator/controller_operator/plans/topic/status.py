@@ -129,5 +129,5 @@ def _read_live(resource: KafkaTopic, view: Snapshot, topic: TopicSnapshot | None
         "undeclared_config": show_undeclared(resource, topic),
         "counts": partition_counts(topic.counts),
         "partitions": topic_rows(view, topic),
-        "replication_factor": min(len(replicas.target) for replicas in topic.partitions.values()),
+        "replication_factor": min((len(replicas.target) for replicas in topic.partitions.values()), default=None),
     }

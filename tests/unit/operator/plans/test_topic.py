@@ -527,6 +527,14 @@ def test_a_paused_object_does_not_show_what_would_be_left_as_it_is() -> None:
     assert [change.key for change in shown.status.plan.changes] == ["partitions"]
 
 
+def test_a_topic_without_partitions_gets_those_of_the_spec() -> None:
+    adopted = plan(kafka_topic({"adoptionPolicy": "Always"}), view(topic()))
+    (step,) = adopted.steps
+    assert isinstance(step, AddPartitions)
+    assert [len(each.replicas) for each in step.assignment.partitions.values()] == [2, 2]
+    assert adopted.status.replication_factor is None
+
+
 def test_partitions_without_a_leader_make_the_topic_unready() -> None:
     offline = view(topic((assign([1, 2]), lead(-1, [1])), (assign([2, 3]), lead(2, [2, 3]))))
     shown = plan(settle(), offline)

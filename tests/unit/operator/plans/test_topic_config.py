@@ -7,12 +7,13 @@ import pytest
 
 from controller_core.model.ids import BrokerId, TopicVersion
 from controller_core.model.snapshot import Snapshot, TopicSnapshot
+from controller_core.zk import paths
 from controller_operator.kafka.actions import AlterTopicConfig
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
-from tests.unit.operator.clusters import NOW, assign, healthy, kafka_topic, lead, ready, status_of, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, kafka_topic, lead, ready, status_of, topic, view
 
 LEADER = "leader.replication.throttled.replicas"
 FOLLOWER = "follower.replication.throttled.replicas"
@@ -117,6 +118,16 @@ class TestKept:
     def test_a_configuration_that_is_not_told_is_not_said_to_be_empty(self) -> None:
         untold = replace(healthy([1, 2], [2, 3]), is_config_known=False)
         assert plan(kafka_topic(), view(untold)).status.undeclared_config is None
+
+    @pytest.mark.parametrize("spec", [{}, {"config": NAMED}], ids=["no configuration", "some"])
+    def test_a_configuration_that_makes_no_sense_is_left_to_a_person(self, spec: dict[str, Any]) -> None:
+        path = paths.topic_config(ORDERS)
+        seen = view(replace(healthy([1, 2], [2, 3]), is_config_known=False), malformed={path: "found oops"})
+        stalled = plan(kafka_topic(spec), seen)
+        assert (ready(stalled).reason, stalled.steps) == (Reason.INVALID_CONFIG, ())
+        assert ready(stalled).message == f"{path} is malformed, and a person must repair or delete it: found oops"
+        assert stalled.status.undeclared_config is None
+        assert plan(kafka_topic(spec), view(malformed={path: "found oops"})).steps, "no topic, so it is created"
 
 
 class TestRemoved:
