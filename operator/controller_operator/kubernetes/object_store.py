@@ -559,7 +559,7 @@ def _find_use(resource: AnyResource | None) -> TopicUse | None:
         topic=resource.topic_name,
         topic_id=None if is_others else status.topic_id,
         wanted=resource.spec.partition_count,
-        is_requested=status.topic_id is not None and status.counts is None,
+        is_requested=status.is_requested,
         may_grow=about.deletion_timestamp is None and not resource.is_paused and not is_held and not is_others,
     )
 

@@ -17,6 +17,7 @@ from controller_operator.plans.cluster.news import Told
 from controller_operator.plans.consent.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.decision import Situation
 from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.placement.pins import may_pin
 from controller_operator.plans.reassignment import planner as of_move
 from controller_operator.plans.rebalance import run as of_rebalance
 from controller_operator.plans.rebalance.healing import Sight
@@ -152,7 +153,7 @@ class Situations:
     def _find_pinned(self, resource: RebalancePlan, grant: Granted) -> list[str]:
         """Return the topics whose replicas a KafkaTopic with driftPolicy Enforce names."""
         pins = self._access.find_pins(resource, dict.fromkeys(grant.view.topics, ()), ())
-        return [each.topic_name for each in pins]
+        return [each.topic_name for each in pins if may_pin(each, grant.view)]
 
     def _find_allowances(self, resource: KafkaTopic | PartitionReassignment, grant: Granted) -> Allowances:
         if not grant.permission.allowances:

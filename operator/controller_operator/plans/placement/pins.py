@@ -2,17 +2,18 @@
 
 A KafkaTopic with driftPolicy Enforce pins the replicas that its replicaAssignment names, or with replicationFactor
 their number. There are two exceptions: entries of a replicaAssignment on a broker that is to be removed, because they
-are not carried out, and a KafkaTopic that has not adopted its topic.
+are not carried out, and a KafkaTopic that is not carried out itself (`may_pin`).
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.plans.outcome import Notice, Verdict, ready_reason
-from controller_operator.resources.conditions import Reason
+from controller_operator.plans.topic_ids import format_id
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment
 from controller_operator.resources.topic import KafkaTopic
 
@@ -29,6 +30,19 @@ def find_no_pins(_counts: ReplicaCounts, _brokers: Collection[BrokerId]) -> Sequ
     return ()
 
 
+def may_pin(resource: KafkaTopic, view: Snapshot) -> bool:
+    """Return True if the object has its topic, or may be about to have it.
+
+    An object that is refused has no topic, and neither has one that waits for something and has not requested a topic.
+    A tenant could otherwise keep the administrator's moves from beginning with an object that is never carried out."""
+    status, topic = resource.status, view.topics.get(TopicName(resource.topic_name))
+    if topic is not None and format_id(topic.assignment.topic_id) == status.topic_id:
+        return True
+    if status.condition(ConditionType.STALLED) is not None:
+        return False
+    return topic is not None or status.is_requested or ready_reason(status) is None
+
+
 def refuse_pinned(move: PartitionReassignment, targets: Targets, view: Snapshot, find_pins: FindPins) -> Verdict | None:
     """Return why a move that has not begun would be undone, with each KafkaTopic and the change to make; else None."""
     drained = frozenset(move.spec.drain_brokers or ()) - view.to_remove
@@ -37,7 +51,7 @@ def refuse_pinned(move: PartitionReassignment, targets: Targets, view: Snapshot,
         by_topic[tp.topic][tp] = replicas
     resizing = {name: _find_resizing(of_topic, view) for name, of_topic in by_topic.items()}
     counts = {name: {len(by_topic[name][tp]) for tp in partitions} for name, partitions in resizing.items()}
-    topics = [each for each in find_pins(counts, drained) if ready_reason(each.status) is not Reason.NOT_ADOPTED]
+    topics = [each for each in find_pins(counts, drained) if may_pin(each, view)]
     naming = [each for each in topics if not drained.isdisjoint(_name_brokers(each))]
     moved = [(each, _find_pinned(each, by_topic[each.topic_name], view)) for each in topics if each not in naming]
     resized = [(each, resizing.get(each.topic_name, [])) for each in topics if not each.spec.replica_assignment]
@@ -52,7 +66,8 @@ def refuse_pinned(move: PartitionReassignment, targets: Targets, view: Snapshot,
 def warn_of_overruled(move: PartitionReassignment, view: Snapshot, find_pins: FindPins) -> tuple[Notice, ...]:
     """Return the event about KafkaTopics whose replicaAssignment is overruled by a drain of brokers to be removed."""
     removed = frozenset(move.spec.drain_brokers or ()) & view.to_remove
-    topics = [each for each in find_pins({}, removed) if not removed.isdisjoint(_name_brokers(each))] if removed else []
+    found = find_pins({}, removed) if removed else ()
+    topics = [each for each in found if may_pin(each, view) and not removed.isdisjoint(_name_brokers(each))]
     if not topics:
         return ()
     message = (

@@ -82,11 +82,6 @@ def plan_changes_if_absent(resource: KafkaTopic) -> PlannedChanges | None:
     return None if is_left else list_creation_changes(resource)
 
 
-def is_intended(resource: KafkaTopic) -> bool:
-    """Return True if a topic was requested, or about to be requested, and not seen since."""
-    return resource.status.topic_id is not None and not _was_seen(resource)
-
-
 def _was_seen(resource: KafkaTopic) -> bool:
     """Return True if the object's topic has been in the cluster. An id alone is only the intent to create the topic."""
     return resource.status.topic_id is not None and resource.status.counts is not None
@@ -107,7 +102,9 @@ def _make_creation(case: Case, *notices: Notice) -> Finding:
             planned=planned,
         )
     known = resource.status.topic_id
-    topic_id = parse_id(known) if known and is_intended(resource) else new_topic_id(resource.metadata.uid, name, known)
+    topic_id = (
+        parse_id(known) if known and resource.status.is_requested else new_topic_id(resource.metadata.uid, name, known)
+    )
     assignment = TopicAssignment(
         topic_id=topic_id,
         partitions={number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()},

@@ -19,7 +19,7 @@ from controller_operator.plans.placement.movers import Change, explain_changes
 from controller_operator.plans.placement.removal import explain_closed, list_pinned_partitions, refuse_assignment
 from controller_operator.plans.topic.case import Case, Finding, Surroundings
 from controller_operator.plans.topic.claims import conflict_verdict, find_inherited_id, note_owner
-from controller_operator.plans.topic.creation import is_intended, judge_missing, plan_changes_if_absent, unknown_brokers
+from controller_operator.plans.topic.creation import judge_missing, plan_changes_if_absent, unknown_brokers
 from controller_operator.plans.topic.deletion import explain_deletion, plan_deletion
 from controller_operator.plans.topic.differences import (
     Differences,
@@ -176,7 +176,7 @@ def _keep_made(case: Case, topic: TopicSnapshot, live_id: str) -> Finding | None
     """Keep a topic that this object requested, in a cluster that itself gives topics their ids.
 
     If the request got no answer, a topic that equals the request counts as its result."""
-    if case.view.abilities.chooses_topic_ids or not is_intended(case.resource):
+    if case.view.abilities.chooses_topic_ids or not case.status.is_requested:
         return None
     is_answered = any(reply.topic_id == topic.assignment.topic_id for reply in case.context.topics)
     if not is_answered and differences(case.resource, topic).all:

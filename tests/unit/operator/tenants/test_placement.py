@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from controller_operator.kubernetes.object_store import Key
+from controller_operator.plans.outcome import Context
+from controller_operator.reconciling.access import Granted
+from tests.unit.operator.clusters import NOW
 from tests.unit.operator.tenants.operated import Operated, kafka_cluster
 
 EVERYBODY = [{"namespace": "*"}]
@@ -55,6 +58,29 @@ async def test_a_drain_is_refused_by_a_topic_that_pins_the_broker(operated: Oper
     assert (await read_said(operated, "KafkaTopic", "orders", make_pin([1, 2]))).startswith("Reconciled")
     drained = await read_said(operated, "PartitionReassignment", "drain-2", make_spec("alias", drainBrokers=[2]))
     assert drained.startswith("PinnedByTopic: KafkaTopic shop/orders would move replicas back to broker 2 ")
+
+
+async def test_a_topic_that_a_budget_refuses_hinders_no_drain(operated: Operated) -> None:
+    allowed: list[dict[str, Any]] = [{"namespace": "shop"}, {"namespace": "tenant", "budget": {"maxTopics": 0}}]
+    await operated.cluster("demo", "zk", allowed, creationTimestamp=OLD, generation=2)
+    refused = await read_said(operated, "KafkaTopic", "ghost", make_pin([1, 2]), namespace="tenant")
+    assert refused.startswith("BudgetExceeded")
+    drained = await read_said(operated, "PartitionReassignment", "drain-2", make_spec(drainBrokers=[2]))
+    assert drained.startswith("Progressing")
+
+
+@pytest.mark.parametrize(("policy", "pinned"), [("Always", ["orders"]), ("Never", [])])
+async def test_a_rebalance_leaves_out_topics_that_their_objects_have_adopted(
+    operated: Operated, policy: str, pinned: list[str]
+) -> None:
+    await read_said(operated, "KafkaTopic", "orders", make_pin([1, 2], adoptionPolicy=policy))
+    plan = operated.store.get(await operated.add("RebalancePlan", "balance", make_spec(mode="rebalance")))
+    assert plan is not None
+    assert plan.resource is not None
+    grant = operated.access.find_grant(plan.resource)
+    assert isinstance(grant, Granted)
+    situation = operated.reconciler._situations.find(plan.resource, grant, Context(now=NOW))
+    assert situation.around.find_pinned() == pinned
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from controller_operator.plans.reassignment.planner import Surroundings
 from controller_operator.plans.reassignment.planner import decide as decide_move
 from controller_operator.plans.topic.planner import decide as decide_topic
 from controller_operator.resources import KafkaTopic, PartitionReassignment
+from controller_operator.resources.common import PAUSE_ANNOTATION
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import NOW, healthy, kafka_topic, raw, ready, reassignment, status_of, view
@@ -106,6 +107,35 @@ def test_a_topic_that_is_not_adopted_pins_nothing() -> None:
     left = kafka_topic(PINNED_TO_4, status=status_of(decide_topic(fresh, seen, FRESH)))
     assert look(reassignment({0: [2, 1]}), seen, fresh).steps == ()
     assert look(reassignment({0: [2, 1]}), seen, left).steps
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "cluster", "reason"),
+    [
+        ({}, {"config": {"retention.ms": "soon"}}, {}, Reason.INVALID_CONFIG),
+        ({}, {"replicaAssignment": [[4, 1], [1, 99]]}, {}, Reason.UNKNOWN_BROKER),
+        ({}, {}, {"controller": None}, Reason.NO_CONTROLLER),
+        ({"annotations": {PAUSE_ANNOTATION: "true"}}, {}, {}, Reason.PAUSED),
+    ],
+)
+def test_a_topic_that_does_not_exist_and_is_not_created_pins_nothing(
+    metadata: dict[str, Any], spec: dict[str, Any], cluster: dict[str, Any], reason: Reason
+) -> None:
+    ghost = {**PINNED_TO_4, "topicName": "ghost", **spec}
+    looked_at = decide_topic(kafka_topic(ghost, **metadata), view(brokers=BROKERS, **cluster), FRESH)
+    assert ready(looked_at).reason is reason
+    left = kafka_topic(ghost, name="ghost", status=status_of(looked_at), **metadata)
+    seen = view(healthy([4, 1], [1, 2]), brokers=BROKERS)
+    assert look(make_drain(4), seen, left).steps
+    marked = replace(seen, to_remove=MARKED)
+    assert not look(make_drain(4), marked, left).notices
+
+
+def test_a_topic_that_is_being_created_pins_its_replicas() -> None:
+    created = decide_topic(kafka_topic(PINNED_TO_4), view(brokers=BROKERS), FRESH)
+    assert created.steps
+    begun = kafka_topic(PINNED_TO_4, status=status_of(created))
+    assert ready(look(make_drain(4), view(brokers=BROKERS), begun)).reason is Reason.PINNED_BY_TOPIC
 
 
 def test_a_move_that_has_begun_is_not_stopped() -> None:
