@@ -30,6 +30,7 @@ from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
+    ReassignmentPhase,
     ThrottleStatus,
     read_rate,
 )
@@ -92,9 +93,13 @@ def _plan_end(
     A move that continues without its object keeps its throttle if the controller will end it."""
     if known is None:
         return _record(plan, None)
-    is_left = plan.finalizer is FinalizerWish.RELEASE and any(_is_moving(tp, targets, view) for tp in targets)
-    if is_left and view.controller is not None and view.controller.kind is ControllerKind.KONTROLLER:
-        return _record(plan, known)
+    is_given_up = move.metadata.deletion_timestamp is not None and plan.status.phase is ReassignmentPhase.FAILED
+    is_left = plan.finalizer is FinalizerWish.RELEASE or is_given_up
+    is_ended_later = view.controller is not None and view.controller.kind is ControllerKind.KONTROLLER
+    if is_left and is_ended_later and any(_is_moving(tp, targets, view) for tp in targets):
+        message = "the limit stays until the move ends: the controller then removes it"
+        notice = Notice(reason="ThrottleLeft", message=message, is_warning=True)
+        return replace(_record(plan, known), notices=(*plan.notices, notice))
     trouble = _trouble(context)
     if trouble is not None and is_overdue(move.metadata, context.now):
         notice = Notice(reason="ThrottleLeft", message=f"the limit stays: {trouble.trouble}", is_warning=True)

@@ -12,6 +12,7 @@ from controller_core.model.metadata import ReassignmentPlan
 from controller_core.model.snapshot import ControllerKind, Snapshot
 from controller_core.model.throttles import Move
 from controller_operator.kafka.actions import SubmitReassignment
+from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleReply
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
@@ -205,6 +206,31 @@ class TestAtTheEnd:
         end = decide(make_limited(5000, status_of(plan), **metadata), cluster, add_done(plan))
         assert (end.steps, end.status.phase) == ((), phase)
         assert "throttle" not in status_of(end)
+
+    REFUSED: ClassVar[tuple[tuple[TopicPartition, str], ...]] = ((ZERO, "CLUSTER_AUTHORIZATION_FAILED"),)
+
+    @pytest.mark.parametrize(
+        ("minutes", "said"),
+        [
+            pytest.param(11, {"trouble": "nobody answers"}, id="not answered for too long"),
+            pytest.param(0, {"refused": REFUSED}, id="refused"),
+        ],
+    )
+    def test_a_move_that_cannot_be_cancelled_goes_on_with_its_limit_and_an_event_says_so(
+        self, minutes: int, said: dict[str, Any]
+    ) -> None:
+        deleted = make_limited(5000, make_running_status(), **DELETED)
+        (step,) = decide(deleted, MOVING, FRESH).steps
+        assert isinstance(step, CancelReassignment)
+        assert MOVING.controller is not None
+        context = replace(FRESH, now=NOW + timedelta(minutes=minutes), cancellations=(CancelReply(step=step, **said),))
+        kontroller = replace(MOVING, controller=replace(MOVING.controller, kind=ControllerKind.KONTROLLER))
+        plan = decide(deleted, kontroller, context)
+        assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.FAILED)
+        assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": True}
+        assert [each.reason for each in plan.notices] == ["CancellationFailed", "ThrottleLeft"]
+        kafka = replace(MOVING, controller=replace(MOVING.controller, kind=ControllerKind.KAFKA))
+        assert kinds(decide(deleted, kafka, context)) == [RemoveThrottle], "nobody else would end it"
 
     def test_nothing_is_removed_where_no_limit_ever_was(self) -> None:
         status = {name: value for name, value in make_running_status().items() if name != "throttle"}
