@@ -41,6 +41,9 @@ def decide(
     """Return the decision about an election that has not ended. No other object matters for it."""
     if election.is_paused:
         return plan_paused(election, context)
+    is_running = election.status.phase is ElectionPhase.RUNNING
+    if election.metadata.deletion_timestamp is not None and not is_running:
+        return Plan(status=election.status)  # taken back: another finalizer may hold it for long, and it must not begin
     if election.spec.schedule is None:
         return plan_run(election, view, context)
     return _plan_scheduled(election, view, context)

@@ -85,6 +85,12 @@ class TestAsking:
         busy = view(topic(LEADERLESS), preferred_election=PreferredElectionPlan(partitions=(tp(0),)))
         assert list_asked(look(busy)) == [0]
 
+    def test_does_not_begin_while_something_else_holds_the_deleted_object(self) -> None:
+        taken_back: dict[str, Any] = {"deletionTimestamp": NOW.isoformat(), "finalizers": ["foregroundDeletion"]}
+        scope = {"topics": [ORDERS], "electionType": "Unclean", "acknowledgeDataLoss": True}
+        plan = decide(election(scope, **taken_back), view(topic(LEADERLESS)), FRESH)
+        assert (plan.steps, plan.status.phase) == ((), None)
+
     def test_waits_for_a_controller(self) -> None:
         plan = look(view(topic(LEADERLESS), controller=None))
         assert (plan.steps, ready(plan).reason) == ((), Reason.NO_CONTROLLER)
