@@ -114,17 +114,21 @@ class ClusterDeletion:
         is_held = FINALIZER in stored.raw["metadata"].get("finalizers", ())
         return stored if is_held or not self._store.dependents(stored.key) else await self._writer.hold(stored)
 
-    async def let_go(self, stored: StoredObject, cluster: KafkaCluster) -> bool:
+    async def let_go(self, stored: StoredObject) -> bool:
         """Remove the finalizer if no object needs the KafkaCluster, or if its deletion is forced.
 
-        Otherwise report the dependents in the status, and return False. A pause or an outage changes nothing."""
+        Otherwise report the dependents in the status, and return False. A pause, an outage or a spec that cannot be read
+        changes nothing."""
+        cluster, metadata = stored.resource, _metadata(stored)
         needed_by = self._store.list_unfinished(stored.key)
-        if needed_by and not is_forced(cluster.metadata):
-            await self._writer.write_status(
-                stored, make_status(make_waiting_verdict(cluster.metadata, needed_by), cluster, self._now())
-            )
+        if needed_by and not is_forced(metadata):
+            waiting = make_waiting_verdict(metadata, needed_by)
+            if cluster is None:
+                await self._writer.write_unreadable(stored, waiting.message)
+            else:
+                await self._writer.write_status(stored, make_status(waiting, cluster, self._now()))
             return False
-        if FINALIZER in cluster.metadata.finalizers:
+        if FINALIZER in metadata.finalizers:
             await self._writer.release(stored, (_loss_notice(needed_by),) if needed_by else ())
         return True
 

@@ -84,9 +84,11 @@ class ObjectWriter:
         pause_s = max(_LEAST_BETWEEN_PROGRESS_S, len(orjson.dumps(patch)) / _PROGRESS_BYTES_PER_S)
         self._next_progress_at = {**running, stored.uid: now + pause_s}
 
-    async def write_unreadable(self, stored: StoredObject) -> StoredObject:
-        """Report in the status that the object cannot be read. The rest may be another version's, so it stays."""
+    async def write_unreadable(self, stored: StoredObject, situation: str = "") -> StoredObject:
+        """Report in the status that the object cannot be read, and its situation. The rest may be another version's, so
+        it stays."""
         message = f"this version of the operator cannot read {stored.error}: correct it, or run the version it is for"
+        message = f"{situation} Also, {message}" if situation else message
         before = {name: value for name, value in _status_of(stored).items() if name in _SAID_OF_ALL}
         metadata = ObjectMeta.model_validate(stored.raw["metadata"])
         verdict = Verdict.make_stalled(Reason.INVALID_SPEC, message)

@@ -157,8 +157,7 @@ class Reconciler:
             return await self._keep_ended(stored, resource, resource.ending)
         if isinstance(resource, KafkaCluster):
             if resource.metadata.deletion_timestamp is not None:
-                is_released = await self._cluster_deletion.let_go(stored, resource)
-                return _RELEASED if is_released else Result(word="held", look_again_in_s=_DEPENDENTS_S)
+                return await self._let_cluster_go(stored)
             stored = await self._cluster_deletion.hold(stored)
         grant = self._access.find_grant(resource)
         if isinstance(grant, Withheld):
@@ -220,11 +219,17 @@ class Reconciler:
             await self._recorder.post(stored.raw, notice)
         return Result(word="held", look_again_in_s=_HELD_S)
 
+    async def _let_cluster_go(self, stored: StoredObject) -> Result:
+        is_released = await self._cluster_deletion.let_go(stored)
+        return _RELEASED if is_released else Result(word="held", look_again_in_s=_DEPENDENTS_S)
+
     async def _keep_unreadable(self, stored: StoredObject) -> Result:
         """Report an unreadable object and release it when it is deleted. Nothing else is done, because its spec is
         unknown."""
         _log.warning("object cannot be read", object=str(stored.key), error=stored.error)
         if stored.raw["metadata"].get("deletionTimestamp") is not None:
+            if stored.key.kind == KafkaCluster.definition.kind:
+                return await self._let_cluster_go(stored)
             await self._letting_go.let_go(stored, "InvalidSpec", f"this object cannot be read: {stored.error}")
             return _RELEASED
         await self._writer.write_unreadable(stored)

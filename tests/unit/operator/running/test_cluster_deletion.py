@@ -70,6 +70,22 @@ async def test_the_annotation_lets_a_cluster_go_before_its_objects_and_an_event_
         assert "their topics and data stay: 1 KafkaTopic (shop/orders)" in event["message"]
 
 
+async def test_a_cluster_that_this_version_cannot_read_waits_as_well() -> None:
+    async with run_operator(a_topic()) as around:
+        await wait_until_held(around)
+        known = around.api.peek(CLUSTER) or {}
+        await around.api.keep({**known, "spec": {**known["spec"], "fieldOfTomorrow": 1}})
+        await around.wait_for_reason(CLUSTER, "InvalidSpec")
+        await around.api.remove(CLUSTER)
+        await around.wait_until(
+            lambda: "1 KafkaTopic (shop/orders) refers to it" in around.condition(CLUSTER)["message"]
+        )
+        assert "fieldOfTomorrow" in around.condition(CLUSTER)["message"]
+        assert not around.peek_gone(CLUSTER)
+        await around.api.remove(ORDERS)
+        await around.wait_until(lambda: around.peek_gone(CLUSTER))
+
+
 async def test_a_cluster_that_is_out_of_reach_waits_as_well() -> None:
     async with run_operator(a_topic(), unreachable_grace_seconds=0, objects_unreachable_grace_seconds=0) as around:
         await wait_until_held(around)
