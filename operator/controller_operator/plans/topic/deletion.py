@@ -124,6 +124,12 @@ def _confirm_gone(case: Case) -> Plan[KafkaTopicStatus] | None:
 def _leave_foreign(case: Case) -> Plan[KafkaTopicStatus] | None:
     if _is_own(case):
         return None
+    if case.status.is_requested:
+        # Nobody knows if the topic is the one that was requested, and a person may have data in another one.
+        message = (
+            f"topic {case.name} stays: it may be the one that was requested for this object, and none was confirmed"
+        )
+        return make_release(case.status, "TopicRetained", message, is_warning=True)
     message = f"topic {case.name} stays: it is not the one of this object (topicId {case.status.topic_id})"
     return make_release(case.status, "TopicRetained", message)
 

@@ -66,6 +66,21 @@ def test_who_heard_no_answer_takes_a_topic_that_is_as_it_was_asked_for() -> None
     assert ready(other).reason is Reason.NOT_ADOPTED
 
 
+def test_who_is_deleted_without_an_answer_leaves_the_topic_and_says_that_it_may_be_the_requested_one() -> None:
+    asked, _ = ask_for_topic()
+    held = {"deletionTimestamp": NOW.isoformat(), "finalizers": [FINALIZER]}
+    deleted = kafka_topic(
+        {"deletionPolicy": "Delete"},
+        status=asked.status.model_dump(by_alias=True, mode="json", exclude_none=True),
+        **held,
+    )
+    left = plan(deleted, kraft(healthy([1, 2], [2, 3])))
+    (notice,) = left.notices
+    assert (left.steps, left.finalizer, notice.reason) == ((), FinalizerWish.RELEASE, "TopicRetained")
+    assert (notice.is_warning, notice.is_leftover) == (True, True)
+    assert "may be the one that was requested" in notice.message
+
+
 def test_with_zookeeper_only_the_id_that_was_asked_for_is_taken() -> None:
     resource, _ = ask_for_topic({"adoptionPolicy": "Never"})
     assert ready(plan(resource, view(healthy([1, 2], [2, 3])))).reason is Reason.NOT_ADOPTED
