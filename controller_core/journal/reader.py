@@ -16,9 +16,10 @@ from controller_core.journal.segments import SUFFIX, segments
 
 _COMPRESSED: Final = f"{SUFFIX}.gz"
 """The end of the names of segments that somebody compressed. Writers leave them alone."""
-_LINE_BYTES: Final = 16 << 20
-_CONTENT_BYTES: Final = 1 << 30
-"""The most bytes of a line and of a compressed segment's contents. Only damage and hostile files have more."""
+LINE_BYTES: Final = 16 << 20
+SEGMENT_BYTES: Final = 1 << 30
+"""The most bytes of a line and of a compressed segment's contents. Each is several times as much as the writers produce
+with their default settings (tests/unit/pipeline/reading/test_caps.py), so only damage and hostile files have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,8 @@ class Finding:
 
     position: Position
     problem: str
+    is_repeated: bool = False
+    """True for another copy of a record that was read. Nothing is lost with it."""
 
 
 Entry: TypeAlias = Record | Gap | Finding
@@ -111,7 +114,8 @@ def check(entries: Iterable[Record | Finding]) -> Iterator[Entry]:
             expected = line.seq if epoch == -1 else 0
             epoch = line.controller_epoch
         if line.seq < expected:
-            yield Finding(position=position, problem=f"record {line.seq} of epoch {epoch} comes again: left out")
+            problem = f"record {line.seq} of epoch {epoch} comes again: left out"
+            yield Finding(position=position, problem=problem, is_repeated=True)
             continue
         if line.seq > expected:
             yield Gap(
@@ -132,11 +136,11 @@ def _lines(path: Path) -> Iterator[Record | Finding]:
     is_compressed = path.name.endswith(_COMPRESSED)
     try:
         with gzip.open(path) if is_compressed else path.open("rb") as file:
-            for number, text in enumerate(iter(partial(file.readline, _LINE_BYTES), b""), start=1):
+            for number, text in enumerate(iter(partial(file.readline, LINE_BYTES), b""), start=1):
                 position = Position(segment=path.name, line=number)
                 size += len(text)
-                if is_compressed and size > _CONTENT_BYTES:
-                    yield Finding(position=position, problem=f"the segment expands to more than {_CONTENT_BYTES} bytes")
+                if is_compressed and size > SEGMENT_BYTES:
+                    yield Finding(position=position, problem=f"the segment expands to more than {SEGMENT_BYTES} bytes")
                     return
                 if not text.endswith(b"\n"):
                     yield Finding(position=position, problem="torn record: the writer stopped in the middle of it")

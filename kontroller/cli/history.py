@@ -15,6 +15,7 @@ from zoneinfo import available_timezones
 
 import typer
 
+from controller_core.journal.reader import LINE_BYTES, SEGMENT_BYTES
 from controller_core.model.wording import format_count
 from kontroller.cli.administering.output import Format, Output, show
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
@@ -29,7 +30,7 @@ from kontroller.cli.settings_options import take_settings
 from kontroller.cli.watch import watch
 from kontroller.history.engine.choice import Engine, NotHere, choose
 from kontroller.history.reports.words import format_bounds
-from kontroller.history.sources.caps import FILE_BYTES, JOURNAL_BYTES, LINE_BYTES, Caps
+from kontroller.history.sources.caps import JOURNAL_BYTES, Caps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +55,7 @@ _MEMORY: Final = re.compile(r"[1-9][0-9]*[mg]")
 _TIMES: Final = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 _MOST_DAYS: Final = 36_500
 _SHOWN: Final = 20
-"""Violations that are printed. The table has all of them."""
+"""Violations that are printed, of which the table has all, and problems of journals."""
 _TopicOption = Annotated[
     list[str] | None, typer.Option("--topic", help="Show only this topic. May be repeated.", show_default=False)
 ]
@@ -212,10 +213,8 @@ class Journals:
         """Yield the folders of the journals, copied if they are served, and the problems. Errors end the command in one
         line."""
         from kontroller.history.past_state import SeveralClusters
-        from kontroller.history.sources.caps import Caps
         from kontroller.history.sources.journal_copies import fetch
         from kontroller.history.sources.journal_http import JournalUnreadable
-        from kontroller.history.sources.local_files import check_files
 
         tokens, tls = self.read_tokens(), self.read_tls()
         if not self.journal:
@@ -233,7 +232,6 @@ class Journals:
                         folders.append(copied.folder)
                     else:
                         folders.append(Path(each))
-                        problems += check_files(each, ("*.jsonl.gz",), Caps()).problems
                 if missing := [str(folder) for folder in folders if not folder.is_dir()]:
                     raise usage_error(WrongOption(f"--journal {missing[0]} is not a folder on this machine"))
                 yield folders, problems
@@ -326,7 +324,7 @@ def ingest(
             "out and reported.",
             min=1 << 16,
         ),
-    ] = FILE_BYTES,
+    ] = SEGMENT_BYTES,
     max_journal_bytes: Annotated[
         int,
         typer.Option(
@@ -393,11 +391,11 @@ def changes(
     """Lists the changes of a topic in journals: when, who asked for it from which address, what, and the cause. Needs
     no Spark.
 
-    Exits with 0; with 1 if a journal cannot be read; with 2 if the command is wrong."""
+    Exits with 0; with 1 if a part of a journal is missing or cannot be read; with 2 if the command is wrong."""
     from kontroller.history.topic_changes import list_changes
 
     with read.open() as (folders, problems):
-        found = list(list_changes(topic, *folders))
+        found = list(list_changes(topic, *folders, problems=problems))
     heads = ("TIME", "PRINCIPAL", "ADDRESS", "WHAT", "CAUSE")
     rows = [
         (
@@ -410,6 +408,8 @@ def changes(
         for each in found
     ]
     show(output, [each.make_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")
+    if more := problems[_SHOWN:]:
+        problems[_SHOWN:] = [f"... and {len(more):,} more problems"]
     _end_with(problems)
 
 

@@ -174,11 +174,11 @@ class KeptHistory:
         self._refuse_nothing()
         return {table: self.store.read(table) for table in LAYERS}
 
-    def audit(self) -> DataFrame:
-        """Return the violations. Raises `NoHistory`."""
-        kept = self.layers()
+    def audit(self, clusters: Sequence[str] = ()) -> DataFrame:
+        """Return the violations of these clusters; empty: of all. Raises `NoHistory`, also for an unknown cluster."""
+        kept = self._read_layers_of(clusters)
         raw = self.raw.read(RAW_EVENTS)
-        recorded = lines.add_origins(journals.assign_clusters(raw, raw))
+        recorded = lines.add_origins(_select_clusters(journals.assign_clusters(raw, raw), clusters))
         return audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS], recorded=recorded)
 
     def report(
@@ -192,18 +192,21 @@ class KeptHistory:
         names: Names | None = None,
         now: datetime | None = None,
     ) -> ReportSummary:
-        """Compute answers and violations, and write the report of a period. Raises `NoHistory`, `OSError`.
+        """Compute answers and violations, and write the report of a period. Raises `NoHistory`, also for a cluster that
+        is not in the history, and `OSError`.
 
-        `clusters`: the clusters to report; empty: all. `now`: as for `period`. Raises `NoHistory` for a cluster that is
-        not in the history."""
+        `clusters`: the clusters to report; empty: all. `now`: as for `period`."""
         kept = self._read_layers_of(clusters)
-        audited = _select_clusters(self.audit(), clusters)
-        tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
         with self.steps.step("Computing the answers and writing the report"):
+            audited = self.audit(clusters).persist()  # for this period and the one before
+            tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
             named = {table.name: rows for table, rows in tables.items()}
-            return write_report(
-                named, output, period=period, options=options, objective=objective, names=names, now=now
-            )
+            try:
+                return write_report(
+                    named, output, period=period, options=options, objective=objective, names=names, now=now
+                )
+            finally:
+                audited.unpersist()
 
     def period(
         self, began: datetime | None, ended: datetime | None, days: int | None, now: datetime | None = None

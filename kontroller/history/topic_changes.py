@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller_core.journal.changes import Kind
-from controller_core.journal.reader import Record, find_journals, read
+from controller_core.journal.reader import Finding, Gap, Record, find_journals, read
 from controller_core.journal.records import Line
 from kontroller.history.reports.period import is_moment, moment_of
 
@@ -38,16 +38,18 @@ class TopicChange:
         }
 
 
-def list_changes(topic: str, *folders: Path) -> Iterator[TopicChange]:
+def list_changes(topic: str, *folders: Path, problems: list[str]) -> Iterator[TopicChange]:
     """Yield the changes of a topic in the journals at or below these folders, oldest first.
 
-    Raises `OSError`. Lines that are not records are skipped, because `ingest` reports them.
+    `problems`: takes a sentence for each place where a change may be missing. Raises `OSError`.
     """
-    directories = find_journals(*folders)
-    for entry in read(*directories):
-        if not isinstance(entry, Record) or entry.line.snapshot:
+    for entry in read(*find_journals(*folders)):
+        if not isinstance(entry, Record):
+            problems += _describe_problem(entry)
             continue
         line = entry.line
+        if line.snapshot:
+            continue
         if line.kind == Kind.REQUEST and line.request is not None:
             yield from _read_request(topic, line, line.request)
         elif line.topic == topic:
@@ -74,6 +76,14 @@ def _read_request(topic: str, line: Line, request: Mapping[str, Any]) -> Iterato
 def _make_change(line: Line, principal: str, address: str, what: str) -> TopicChange:
     time = moment_of(line.event_time_us) if is_moment(line.event_time_us) else None
     return TopicChange(time=time, principal=principal, address=address, what=what, cause=line.cause)
+
+
+def _describe_problem(entry: Gap | Finding) -> Iterator[str]:
+    if isinstance(entry, Gap):
+        last = entry.first_seq + entry.count - 1
+        yield f"{entry.position}: records {entry.first_seq} to {last} of epoch {entry.controller_epoch} are missing"
+    elif not entry.is_repeated:
+        yield f"{entry.position}: {entry.problem}"
 
 
 def _describe(line: Line) -> str:

@@ -3,7 +3,7 @@
 Nothing is remembered of a request. Progress is read from the cluster each time."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -96,16 +96,18 @@ async def start(call: Call, plan: Reassignment) -> None:
     """Start moves, log directories first, so that new replicas are created in theirs. Raises `PartlyRefused` if some are
     refused; the others have begun."""
     await direct_replicas(call, plan.directories)
-    targets = plan.targets
-    refused = await request_moves(call, targets)
-    if refused:
-        begun: int | None = len(targets) - len(refused)
-        others = f"{begun} of {len(targets)} partitions have begun to move" if begun else "nothing moves"
-        if not begun and any(isinstance(each, OutcomeUnknown) for each in refused.values()):
-            begun, others = None, "partitions may have begun to move"
-        elif not begun and plan.directories:
-            begun, others = None, ONLY_DIRECTORIES_MOVE
+    if refused := await request_moves(call, plan.targets):
+        begun, others = _describe_others(plan, refused.values())
         raise PartlyRefused(tuple(refused.values()), others, begun=begun)
+
+
+def _describe_others(plan: Reassignment, refused: Collection[Refused | OutcomeUnknown]) -> tuple[int | None, str]:
+    """Return the number of moves that have begun although others were refused, None if it is unknown, and a sentence."""
+    if begun := len(plan.targets) - len(refused):
+        return begun, f"{begun} of {len(plan.targets)} partitions have begun to move"
+    if any(isinstance(each, OutcomeUnknown) for each in refused):
+        return None, "partitions may have begun to move"
+    return (None, ONLY_DIRECTORIES_MOVE) if plan.directories else (0, "nothing moves")
 
 
 async def cancel(call: Call, plan: Reassignment) -> tuple[TopicPartition, ...]:

@@ -7,8 +7,8 @@ Each cap is several times as much as Kontroller's own writers produce with their
 from dataclasses import dataclass
 from typing import Final
 
-LINE_BYTES: Final = 16 << 20
-FILE_BYTES: Final = 1 << 30
+from controller_core.journal.reader import LINE_BYTES, SEGMENT_BYTES
+
 JOURNAL_BYTES: Final = 64 << 30
 INDEX_BYTES: Final = 8 << 20
 
@@ -19,7 +19,7 @@ class Caps:
 
     line_bytes: int = LINE_BYTES
     """One line of a journal or of a log. It is what a reader may have in memory at once."""
-    file_bytes: int = FILE_BYTES
+    file_bytes: int = SEGMENT_BYTES
     """One segment that a server lists, and the contents of one compressed file."""
     journal_bytes: int = JOURNAL_BYTES
     """All segments that a server lists."""

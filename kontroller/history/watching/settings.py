@@ -5,9 +5,10 @@ from typing import Final
 
 from pydantic import Field, field_validator, model_validator
 
+from controller_core.journal.reader import LINE_BYTES, SEGMENT_BYTES
 from controller_core.process.settings import CommonSettings, Several
 from kontroller.history.alarms.records import Rules
-from kontroller.history.sources.caps import FILE_BYTES, LINE_BYTES, Caps
+from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_tls import JournalTls, UnusableCertificates
 from kontroller.history.sources.journal_tokens import JournalTokens
 
@@ -45,7 +46,7 @@ class WatchSettings(CommonSettings):
         description="Bytes of a line of a journal. Longer lines are skipped.",
     )
     max_file_bytes: int = Field(
-        default=FILE_BYTES,
+        default=SEGMENT_BYTES,
         ge=1 << 16,
         description="Bytes of a file that a server lists. A journal with a larger one counts as unreadable.",
     )

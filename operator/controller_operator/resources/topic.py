@@ -359,11 +359,6 @@ class KafkaTopicStatus(Status):
     used_plan: str | None = None
     """The last approved change of configuration that has ended. Its approval cannot be used again."""
 
-    @property
-    def is_requested(self) -> bool:
-        """True if the topic was requested, or is about to be requested, and was not seen since."""
-        return self.topic_id is not None and self.counts is None
-
     drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Changes made elsewhere; the first 500."""
 
@@ -373,6 +368,11 @@ class KafkaTopicStatus(Status):
 
     plan: Plan | None = None
     """The next changes, if there are any."""
+
+    @property
+    def is_requested(self) -> bool:
+        """True if the topic was requested, or is about to be requested, and was not seen since."""
+        return self.topic_id is not None and self.counts is None
 
 
 class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):

@@ -40,7 +40,7 @@ def journal(tmp_path: Path) -> Path:
     folder = tmp_path / "controller-1" / "journal"
     folder.mkdir(parents=True)
     lines = [
-        *snapshot(0, 0, {"topic": "orders", "partition": 0}),
+        *snapshot(0, 0, {"topic": "orders", "partition": 0, "delta": {"leader": 1, "isr": [1]}}),
         request(
             3, ALICE, "CreatePartitions", "done",
             topic("orders", before={"partitions": 1}, after={"partitions": 3}), topic("others"),
@@ -57,7 +57,7 @@ def journal(tmp_path: Path) -> Path:
 
 
 def test_the_changes_of_a_topic_name_who_asked_for_them(journal: Path) -> None:
-    assert [(each.principal, each.what, each.cause) for each in list_changes("orders", journal)] == [
+    assert [(each.principal, each.what, each.cause) for each in list_changes("orders", journal, problems=[])] == [
         (ALICE, "CreatePartitions done: before partitions=1, after partitions=3", "made_up"),
         (ALICE, "partition 0: leader=2 isr=1", "broker_failed"),
         (BOB, "DeleteTopics TOPIC_AUTHORIZATION_FAILED", "made_up"),
@@ -88,7 +88,7 @@ def stamp(journal: Path, stamp_us: int) -> None:
 def test_a_stamp_of_any_year_leaves_every_change_listed(stamp_us: int) -> None:
     with TemporaryDirectory() as folder:
         stamp(Path(folder), stamp_us)
-        told = [each.make_json()["time"] for each in list_changes("orders", Path(folder))]
+        told = [each.make_json()["time"] for each in list_changes("orders", Path(folder), problems=[])]
     assert [time is None for time in told] == [False, not is_moment(stamp_us)]
 
 
@@ -108,17 +108,41 @@ def test_a_wrong_command_says_what_to_change(more: tuple[str, ...], told: str) -
 
 def test_compressed_segments_are_read_and_damaged_ones_are_reported(journal: Path) -> None:
     (segment,) = journal.rglob("*.jsonl")
-    expected = list(list_changes("orders", journal))
+    expected = list(list_changes("orders", journal, problems=[]))
     compressed = segment.with_name(f"{segment.name}.gz")
     compressed.write_bytes(gzip.compress(segment.read_bytes()))
     segment.unlink()
-    assert list(list_changes("orders", journal)) == expected
+    assert list(list_changes("orders", journal, problems=[])) == expected
     asked = ["history", "changes", "--topic", "orders", "--journal", str(journal), "-o", "json"]
     shown = CliRunner().invoke(main, asked)
     assert (shown.exit_code, len(json.loads(shown.stdout)), shown.stderr) == (0, 4, "")
     at = CliRunner().invoke(main, ["history", "at", "2100-01-01", "--journal", str(journal)])
-    assert "before 2023-11-14 22:13:29 UTC" in at.stderr
+    assert "the journals end at 2023-11-14 22:13:29 UTC" in at.stderr
     compressed.write_bytes(compressed.read_bytes()[:-20])
     shown = CliRunner().invoke(main, asked)
     assert shown.exit_code == 1
-    assert "is left out: it is damaged or not complete" in shown.stderr
+    assert "unreadable segment" in shown.stderr
+
+
+def test_missing_and_unreadable_records_are_named_and_copies_are_not(journal: Path) -> None:
+    (segment,) = journal.rglob("*.jsonl")
+    first, *others = segment.read_bytes().splitlines(keepends=True)
+    copy = journal / "copy" / segment.name
+    copy.parent.mkdir()
+    copy.write_bytes(segment.read_bytes())
+    problems = list[str]()
+    assert len([*list_changes("orders", journal, problems=problems)]) == 4
+    assert problems == []
+
+    copy.unlink()
+    segment.write_bytes(b"".join([first, *others[:3], b"nonsense\n", *others[5:]]))
+    assert len([*list_changes("orders", journal, problems=problems)]) == 2
+    unreadable, missing = problems
+    assert unreadable.startswith(f"{segment.name}:5: unreadable record")
+    assert missing == f"{segment.name}:6: records 4 to 5 of epoch 1 are missing"
+
+    asked = ["history", "changes", "--topic", "orders", "--journal", str(journal)]
+    segment.write_bytes(b"".join([first, *others, *[b"nonsense\n"] * 1000]))
+    shown = CliRunner().invoke(main, asked)
+    assert (shown.exit_code, len(shown.stderr.splitlines())) == (1, 21)
+    assert "... and 980 more problems" in shown.stderr
