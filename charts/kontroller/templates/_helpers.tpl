@@ -256,6 +256,33 @@ volumeClaimTemplates:
 {{- end }}
 {{- end }}
 
+{{- /* The field namespaceSelector of an admission rule: the given selector; if that is empty, the watched namespaces; nothing if the
+operator watches all of them. Takes a list: the root context, and the selector. */ -}}
+{{- define "kontroller.namespaceSelector" -}}
+{{- $watched := dict }}
+{{- with (index . 0).Values.watchNamespaces }}
+{{- $watched = dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" .)) }}
+{{- end }}
+{{- include "kontroller.field" (list 0 "namespaceSelector" (index . 1 | default $watched)) | trim }}
+{{- end }}
+
+{{- /* The binding of an admission policy, in the namespaces of kontroller.namespaceSelector. Takes a list: the root context, the name of
+the policy, and the selector. */ -}}
+{{- define "kontroller.policyBinding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ index . 1 }}
+  {{- include "kontroller.metadata" (dict "root" (index . 0)) | nindent 2 }}
+spec:
+  policyName: {{ index . 1 }}
+  validationActions: [Deny]
+  {{- with include "kontroller.namespaceSelector" (list (index . 0) (index . 2)) }}
+  matchResources:
+    {{- . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
 {{- /* The operator's rights in a namespace that it watches. It writes the specs of the objects that it creates; a patch is for finalizers. */ -}}
 {{- define "kontroller.operatorRules" -}}
 {{ .Files.Get "operator-rules.yaml" | trim }}
