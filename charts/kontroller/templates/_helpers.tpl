@@ -246,10 +246,14 @@ volumeClaimTemplates:
 {{ .Release.Namespace }}.svc{{ with .Values.clusterDomain }}.{{ . }}{{ end }}
 {{- end }}
 
-{{- /* A map as lines of a properties file. Whole numbers of a values file come as floats: 604800000, not 6.048e+08. */ -}}
+{{- /* A map as lines of a properties file. Takes a list: the name of its value, and the map. Whole numbers of a values file come as floats:
+604800000, not 6.048e+08. From 2^53 on floats skip whole numbers, so Helm has rounded them: 9223372036854775807 to ...808. */ -}}
 {{- define "kontroller.properties" -}}
-{{- range $name, $value := . }}
+{{- range $name, $value := index . 1 }}
 {{- if kindIs "float64" $value }}
+{{- if or (ge $value 9007199254740992.0) (le $value -9007199254740992.0) }}
+{{- fail (printf "%s: Helm rounds numbers of 2^53 (9007199254740992) and more, and so that of %s: write it in quotes" (index $ 0) $name) }}
+{{- end }}
 {{- $value = ternary (printf "%.0f" $value) (toString $value) (eq (floor $value) $value) }}
 {{- end }}
 {{ $name }}={{ $value }}

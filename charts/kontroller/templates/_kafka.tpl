@@ -76,7 +76,7 @@ for it. Kafka's default is 1000. */ -}}
   "zookeeper.connection.timeout.ms" 60000
   "zookeeper.session.timeout.ms" 18000
 }}
-{{- toYaml (merge $own (.Values.kafka.config | default dict) $defaults) }}
+{{- include "kontroller.properties" (list "kafka.config" (merge $own (.Values.kafka.config | default dict) $defaults)) | trim }}
 {{- end }}
 
 {{- /* Refuses values that cannot work together. */ -}}

@@ -130,6 +130,52 @@ def test_releases_of_one_name_are_in_two_namespaces() -> None:
     assert names(of_all) & names(first) == set()
 
 
+def render_file(component: str, setting: object, folder: Path) -> str:
+    """Return the line of the setting `a` in the configuration of brokers or ZooKeeper, with a file of values."""
+    values = folder / "values.yaml"
+    values.write_text(f"{component}: {{config: {{a: {setting}}}}}\n")
+    data = find_object(render(*SELF_CONTAINED, "--values", str(values)), "ConfigMap", f"kontroller-{component}")["data"]
+    (line,) = (each for each in "\n".join(data.values()).splitlines() if each.startswith("a="))
+    return line
+
+
+@pytest.mark.parametrize("component", ["kafka", "zookeeper"])
+@pytest.mark.parametrize("number", [2**63 - 1, 2**53, -(2**53)])
+def test_a_number_that_helm_rounds_is_refused_unless_it_is_in_quotes(
+    component: str, number: int, tmp_path: Path
+) -> None:
+    with pytest.raises(CommandError, match=rf"{component}\.config: Helm rounds .* that of a: write it in quotes"):
+        render_file(component, number, tmp_path)
+    (tmp_path / "quoted").mkdir()
+    assert render_file(component, f'"{number}"', tmp_path / "quoted") == f"a={number}"
+
+
+@pytest.mark.parametrize("component", ["kafka", "zookeeper"])
+def test_the_largest_number_that_helm_does_not_round_stays_as_it_is(component: str, tmp_path: Path) -> None:
+    assert render_file(component, 2**53 - 1, tmp_path) == f"a={2**53 - 1}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "controller.limits.connectionsMaxIdleMs",
+        "controller.limits.maxConnectionsPerAddress",
+        "controller.limits.queuedMaxRequestBytes",
+        "controller.limits.queuedMaxRequests",
+        "controller.audit.fileBytes",
+        "controller.journal.segmentBytes",
+        "controller.journal.retentionBytes",
+        "controller.journal.retentionHours",
+        "history.journalCaps.fileBytes",
+        "history.journalCaps.journalBytes",
+        "alarms.journalCaps.fileBytes",
+    ],
+)
+def test_a_size_that_helm_would_round_is_refused(name: str) -> None:
+    with pytest.raises(CommandError, match=f"/{name.replace('.', '/')}"):
+        render(*EVERYTHING, "--set", f"{name}={2**63 - 1}")
+
+
 @pytest.mark.parametrize("component", ["kafka", "zookeeper"])
 def test_options_of_java_are_beside_those_of_the_chart(component: str, tmp_path: Path) -> None:
     own = f"{component}.extraEnv[0].name=KAFKA_OPTS,{component}.extraEnv[0].value=-Dof=ours"
