@@ -246,10 +246,17 @@ volumeClaimTemplates:
 {{ .Release.Namespace }}.svc{{ with .Values.clusterDomain }}.{{ . }}{{ end }}
 {{- end }}
 
-{{- /* A map as lines of a properties file. Takes a list: the name of its value, and the map. Whole numbers of a values file come as floats:
-604800000, not 6.048e+08. From 2^53 on floats skip whole numbers, so Helm has rounded them: 9223372036854775807 to ...808. */ -}}
+{{- /* Maps as lines of a properties file. Takes a list: the name of their value, and the maps, of which the last one with a setting
+decides; `merge` would take 0 and false for nothing. Whole numbers of a values file come as floats: 604800000, not 6.048e+08. From 2^53 on
+floats skip whole numbers, so Helm has rounded them: 9223372036854775807 to ...808. */ -}}
 {{- define "kontroller.properties" -}}
-{{- range $name, $value := index . 1 }}
+{{- $settings := dict }}
+{{- range rest . }}
+{{- range $name, $value := . }}
+{{- $_ := set $settings $name $value }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := $settings }}
 {{- if kindIs "float64" $value }}
 {{- if or (ge $value 9007199254740992.0) (le $value -9007199254740992.0) }}
 {{- fail (printf "%s: Helm rounds numbers of 2^53 (9007199254740992) and more, and so that of %s: write it in quotes" (index $ 0) $name) }}

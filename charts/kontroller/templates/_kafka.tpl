@@ -76,7 +76,7 @@ for it. Kafka's default is 1000. */ -}}
   "zookeeper.connection.timeout.ms" 60000
   "zookeeper.session.timeout.ms" 18000
 }}
-{{- include "kontroller.properties" (list "kafka.config" (merge $own (.Values.kafka.config | default dict) $defaults)) | trim }}
+{{- include "kontroller.properties" (list "kafka.config" $defaults .Values.kafka.config $own) | trim }}
 {{- end }}
 
 {{- /* Refuses values that cannot work together. */ -}}

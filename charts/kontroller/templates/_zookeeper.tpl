@@ -88,7 +88,7 @@ which ZooKeeper that is not the chart's. */ -}}
   "autopurge.purgeInterval" 24
   "quorumListenOnAllIPs" "true"
 }}
-{{- include "kontroller.properties" (list "zookeeper.config" (merge $own (.Values.zookeeper.config | default dict) $tls $defaults)) | trim }}
+{{- include "kontroller.properties" (list "zookeeper.config" $defaults $tls .Values.zookeeper.config $own) | trim }}
 {{- end }}
 
 {{- /* For the JVMs of servers and brokers, where it is another than ZooKeeper's own: brokers refuse answers that are larger. It stands

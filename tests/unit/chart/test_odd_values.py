@@ -130,13 +130,27 @@ def test_releases_of_one_name_are_in_two_namespaces() -> None:
     assert names(of_all) & names(first) == set()
 
 
-def render_file(component: str, setting: object, folder: Path) -> str:
-    """Return the line of the setting `a` in the configuration of brokers or ZooKeeper, with a file of values."""
+def render_setting(component: str, name: str, value: object, folder: Path) -> str:
+    """Return the line of a setting in the configuration of brokers or ZooKeeper, with a file of values."""
     values = folder / "values.yaml"
-    values.write_text(f"{component}: {{config: {{a: {setting}}}}}\n")
+    values.write_text(f"{component}: {{config: {{{name}: {value}}}}}\n")
     data = find_object(render(*SELF_CONTAINED, "--values", str(values)), "ConfigMap", f"kontroller-{component}")["data"]
-    (line,) = (each for each in "\n".join(data.values()).splitlines() if each.startswith("a="))
+    (line,) = (each for each in "\n".join(data.values()).splitlines() if each.startswith(f"{name}="))
     return line
+
+
+@pytest.mark.parametrize(
+    ("component", "name", "value"),
+    [
+        ("kafka", "replica.fetch.backoff.ms", "0"),
+        ("zookeeper", "autopurge.purgeInterval", "0"),
+        ("zookeeper", "quorumListenOnAllIPs", "false"),
+    ],
+)
+def test_a_setting_that_is_zero_or_false_replaces_the_chart_s_default(
+    component: str, name: str, value: str, tmp_path: Path
+) -> None:
+    assert render_setting(component, name, value, tmp_path) == f"{name}={value}"
 
 
 @pytest.mark.parametrize("component", ["kafka", "zookeeper"])
@@ -145,14 +159,14 @@ def test_a_number_that_helm_rounds_is_refused_unless_it_is_in_quotes(
     component: str, number: int, tmp_path: Path
 ) -> None:
     with pytest.raises(CommandError, match=rf"{component}\.config: Helm rounds .* that of a: write it in quotes"):
-        render_file(component, number, tmp_path)
+        render_setting(component, "a", number, tmp_path)
     (tmp_path / "quoted").mkdir()
-    assert render_file(component, f'"{number}"', tmp_path / "quoted") == f"a={number}"
+    assert render_setting(component, "a", f'"{number}"', tmp_path / "quoted") == f"a={number}"
 
 
 @pytest.mark.parametrize("component", ["kafka", "zookeeper"])
 def test_the_largest_number_that_helm_does_not_round_stays_as_it_is(component: str, tmp_path: Path) -> None:
-    assert render_file(component, 2**53 - 1, tmp_path) == f"a={2**53 - 1}"
+    assert render_setting(component, "a", 2**53 - 1, tmp_path) == f"a={2**53 - 1}"
 
 
 @pytest.mark.parametrize(
