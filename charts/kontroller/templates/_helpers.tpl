@@ -53,7 +53,7 @@ component, the values of its workload, and annotations of the chart, which may b
 
 {{- /* Takes a list: the root context and the component. */ -}}
 {{- define "kontroller.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "kontroller.name" (index . 0) }}
+app.kubernetes.io/name: {{ include "kontroller.name" (index . 0) | quote }}
 app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
@@ -209,7 +209,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: {{ index . 2 }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   {{- include "kontroller.metadata" (dict "root" $root "component" (index . 1)) | nindent 2 }}
 spec:
   maxUnavailable: 1
@@ -233,11 +233,11 @@ volumeClaimTemplates:
     spec:
       accessModes: [ReadWriteOnce]
       {{- with .storageClassName }}
-      storageClassName: {{ . }}
+      storageClassName: {{ . | quote }}
       {{- end }}
       resources:
         requests:
-          storage: {{ .size }}
+          storage: {{ .size | quote }}
 {{- end }}
 {{- end }}
 

@@ -186,7 +186,7 @@ volumes:
   - name: tmp
     emptyDir: {}
   - name: history
-    persistentVolumeClaim: {claimName: {{ .Values.history.claimName }}}
+    persistentVolumeClaim: {claimName: {{ .Values.history.claimName | quote }}}
   {{- include "kontroller.items" (list 2 .Values.history.extraVolumes) }}
 {{- end }}
 

@@ -6,7 +6,7 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: {{ .name }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   {{- include "kontroller.metadata" (dict "root" $root "component" .component "annotations" (include "kontroller.hook" (list .hooks 1) | fromYaml)) | nindent 2 }}
 spec:
   backoffLimit: {{ ternary .retries 3 (hasKey . "retries") }}
@@ -24,7 +24,7 @@ apiVersion: v1
 kind: Pod
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | quote }}
   {{- include "kontroller.metadata" (dict "root" .root "component" .component "annotations" (include "kontroller.hook" (list .hooks 1) | fromYaml)) | nindent 2 }}
 spec:
   {{- include "kontroller.commandPod" . | nindent 2 }}
@@ -88,7 +88,7 @@ apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: {{ .name }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   {{- include "kontroller.metadata" (dict "root" $root "component" .component "annotations" (include "kontroller.hook" (list .hooks 0) | fromYaml)) | nindent 2 }}
 automountServiceAccountToken: false
 {{- range default (list "") .namespaces }}
@@ -98,7 +98,7 @@ kind: {{ $scope }}Role
 metadata:
   name: {{ $given.name }}
   {{- with . }}
-  namespace: {{ . }}
+  namespace: {{ . | quote }}
   {{- end }}
   {{- include "kontroller.metadata" (dict "root" $root "component" $given.component "annotations" (include "kontroller.hook" (list $given.hooks 0) | fromYaml)) | nindent 2 }}
 rules:
@@ -109,7 +109,7 @@ kind: {{ $scope }}RoleBinding
 metadata:
   name: {{ $given.name }}
   {{- with . }}
-  namespace: {{ . }}
+  namespace: {{ . | quote }}
   {{- end }}
   {{- include "kontroller.metadata" (dict "root" $root "component" $given.component "annotations" (include "kontroller.hook" (list $given.hooks 0) | fromYaml)) | nindent 2 }}
 roleRef:
@@ -119,7 +119,7 @@ roleRef:
 subjects:
   - kind: ServiceAccount
     name: {{ $given.name }}
-    namespace: {{ $root.Release.Namespace }}
+    namespace: {{ $root.Release.Namespace | quote }}
 {{- end }}
 {{- end }}
 

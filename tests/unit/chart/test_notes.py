@@ -1,7 +1,9 @@
 """The notes after an install: the commands are those that a person needs next."""
 
 import shutil
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -37,8 +39,27 @@ def test_with_its_definitions_the_release_asks_for_none(tmp_path: Path) -> None:
         assert f"rollout status {name}" in said
 
 
+def find_cluster(said: str) -> Any:
+    """Return the spec of the KafkaCluster that the notes apply."""
+    _, _, manifest = textwrap.dedent(said[said.index("    kubectl apply --namespace") :]).partition("<<END\n")
+    return yaml.safe_load(manifest.partition("END\n")[0])["spec"]
+
+
 def test_the_cluster_to_apply_is_the_one_of_the_controllers(tmp_path: Path) -> None:
-    assert "connect: zk-0:2181,zk-1:2181/kafka" in notes(tmp_path, *CONTROLLER_ON)
+    said = notes(tmp_path, *CONTROLLER_ON)
+    assert find_cluster(said) == {"zookeeper": {"connect": "zk-0:2181,zk-1:2181/kafka"}}
+
+
+@pytest.mark.parametrize(
+    ("values", "spec"),
+    [
+        ("clusterCheck.bootstrapServers=[fd00::1]:9092", {"bootstrapServers": "[fd00::1]:9092"}),
+        ("kafka.zookeeper=[fd00::1]:2181/kafka", {"zookeeper": {"connect": "[fd00::1]:2181/kafka"}}),
+    ],
+)
+def test_an_address_of_ipv6_is_a_text_for_the_cluster_to_apply(tmp_path: Path, values: str, spec: object) -> None:
+    more = () if "clusterCheck" in values else ("--set", "kafka.enabled=true")
+    assert find_cluster(notes(tmp_path, "--set", values, *more)) == spec
 
 
 def test_the_ids_of_the_controllers_are_those_of_their_pods(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Values and names as they occur in large clusters: long ones, similar ones, empty ones where there was a value."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
@@ -13,11 +15,13 @@ from tests.unit.chart.rendering import (
     ALL_OF_IT,
     CHART,
     EVERYTHING,
+    KUBERNETES,
     MAY_BE_NOTHING,
     SELF_CONTAINED,
     Object,
     default_values,
     find_object,
+    helm,
     pods,
     render,
     run_as_pod,
@@ -102,6 +106,87 @@ def test_a_release_s_name_that_looks_like_a_number_stays_a_text() -> None:
     selectors = [each["spec"]["selector"] for each in objects if each["kind"] == "Service"]
     labels = [pod["metadata"]["labels"] for pod in pods(objects)]
     assert {each["app.kubernetes.io/instance"] for each in (*selectors, *labels)} == {"1e3"}
+
+
+class _Loader(yaml.SafeLoader):
+    """A reader with the types of both YAML 1.1 and 1.2. To PyYAML 1e3 is a text, to Kubernetes it is a number."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), list("-+.0123456789")
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+|0o[0-7]+"), list("-+0123456789"))
+
+
+def list_scalars(*nodes: Any) -> Iterator[yaml.ScalarNode]:
+    """Yield all keys and values that are no lists or maps."""
+    for node in nodes:
+        if isinstance(node, yaml.ScalarNode):
+            yield node
+        elif isinstance(node, yaml.CollectionNode):
+            yield from list_scalars(*node.value)
+        elif isinstance(node, tuple):
+            yield from list_scalars(*node)
+
+
+def list_texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a value that are not addresses."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from list_texts(each)
+    elif "://" not in value:
+        yield value
+
+
+def test_every_name_that_looks_like_another_type_is_a_text() -> None:
+    names = {
+        "fullnameOverride": "off",
+        "nameOverride": "7101",
+        "watchNamespaces": ["no", "0x1f"],
+        "imagePullSecrets": [{"name": "7102"}],
+        "operator.serviceAccount.name": "7103",
+        "operator.priorityClassName": "yes",
+        "operator.connectionSecrets": ["7104", ["7105", "7106"]],
+        "webhook.certificate.secretName": "7107",
+        "webhook.certificate.caBundle": "1234",
+        "webhook.clientCa.configMap": "7108",
+        "controller.connectionSecrets": ["7109"],
+        "controller.journal.token.secretName": "7110",
+        "controller.journal.topic.name": "7111",
+        "controller.journal.persistence.storageClassName": "0b1",
+        "zookeeper.tls.secretName": "7112",
+        "zookeeper.persistence.storageClassName": "2e3",
+        "kafka.connectionSecrets": ["7113"],
+        "kafka.persistence.storageClassName": "on",
+        "history.claimName": "0o17",
+        "history.connectionSecrets": ["7115"],
+        "history.journalTokens": [{"journal": "http://a/journal", "secretName": "7116"}],
+        "history.journalTls": {"caSecret": "7117", "certificateSecret": "7118"},
+        "alarms.claimName": "1.5",
+        "alarms.connectionSecrets": ["7119"],
+        "alarms.journalTls": {"caSecret": "7120", "certificateSecret": "7121"},
+        "monitoring.http": {"certificateSecret": "7122", "clientCaSecret": "7123", "tokenSecret": "7124"},
+        "commonLabels": {"team": "7125"},
+        "commonAnnotations": {"owner": "7126"},
+    }
+    others = (
+        "controller.journal.token.create=false,controller.journal.topic.bootstrapServers=a:1,"
+        "history.topic.name=a,history.topic.bootstrapServers=a:1,alarms.topic.name=a,alarms.topic.bootstrapServers=a:1,"
+        "webhook.clientCa.names={a}"
+    )
+    options = [word for name, value in names.items() for word in ("--set-json", f"{name}={json.dumps(value)}")]
+    options += ["--set-string", "kafka.scramUsers.secretName=7114"]
+    text = helm("template", "7127", CHART, "--namespace", "1e3", *KUBERNETES, *ALL_OF_IT, "--set", others, *options)
+    odd = {"7114", "7127", "1e3", *list_texts(list(names.values()))}
+    found = [each for each in list_scalars(*yaml.compose_all(text, _Loader)) if each.value in odd]
+    assert [str(each.start_mark) for each in found if each.tag != "tag:yaml.org,2002:str"] == []
+    assert {each.value for each in found} == odd
+
+
+def test_a_folder_of_zookeeper_may_end_with_a_colon() -> None:
+    for pod in pods(render(*EVERYTHING, "--set", "kafka.zookeeper=zk:2181/a:,controller.zookeeper=zk:2181/a:")):
+        for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
+            assert all(isinstance(argument, str) for argument in container.get("args", ()))
 
 
 def test_releases_whose_long_names_begin_alike_share_a_namespace() -> None:
