@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pytest
 
@@ -140,6 +142,87 @@ def test_the_dashboard_is_a_config_map_that_a_sidecar_finds() -> None:
     assert dashboard["metadata"]["annotations"] == {"grafana_folder": "Kafka"}
     assert json.loads(dashboard["data"]["kontroller.json"])["title"] == "Kontroller"
     assert json.loads(dashboard["data"]["kontroller-service-levels.json"])["title"] == "Kontroller: service levels"
+
+
+SERIES: Final = [
+    {"__name__": name, "namespace": namespace, "job": f"{release}-{component}", "cluster": f"cluster of {release}"}
+    for namespace, release, components in (
+        ("kafka", "blue", ("controller", "operator", "reports")),
+        ("kafka", "blue-green", ("controller", "operator", "reports")),
+        ("audit", "further", ("controller", "reports")),
+    )
+    for component in components
+    for name in {
+        "controller": ["kontroller_active_controller"],
+        "operator": ["kontroller_operator_queue_depth"],
+        "reports": ["kontroller_history_report_timestamp_seconds", "kontroller_history_availability_ratio"],
+    }[component]
+]
+"""Series of three releases: two in one namespace, and one without an operator."""
+MATCHER: Final = re.compile(r'(\w+)(=~?)"([^"]*)"')
+
+
+def read_dashboards() -> list[Any]:
+    """Return the dashboards of the chart: the one of controllers and operators, and the one of service levels."""
+    on = ("--set", "monitoring.dashboard.enabled=true")
+    texts = find_object(render(*on), "ConfigMap", "kontroller-dashboard")["data"]
+    return [json.loads(texts[name]) for name in ("kontroller.json", "kontroller-service-levels.json")]
+
+
+def does_select(selector: str, labels: Mapping[str, str], **chosen: str) -> bool:
+    """Return True if a selector of Prometheus finds a series, with the chosen values of the dashboard's variables."""
+    for variable, value in chosen.items():
+        selector = selector.replace(f"${variable}", value)
+    name, _, rest = selector.partition("{")
+    matchers = [(label, value if "~" in sign else re.escape(value)) for label, sign, value in MATCHER.findall(rest)]
+    wanted = [*matchers, *([("__name__", name)] if name else [])]
+    return all(re.fullmatch(value, labels[label]) for label, value in wanted)
+
+
+def list_options(dashboard: Any, variable: str, **chosen: str) -> list[str]:
+    """Return the values of a variable that Grafana offers."""
+    (found,) = (each for each in dashboard["templating"]["list"] if each["name"] == variable)
+    query = re.fullmatch(r"label_values\((.*), (\w+)\)", found["query"]["query"])
+    assert query is not None
+    labels = {each[query[2]] for each in SERIES if does_select(query[1], each, **chosen)}
+    matches = (re.search(found.get("regex", "/(.*)/").strip("/"), each) for each in labels)
+    return sorted({match[1] for match in matches if match is not None})
+
+
+def test_a_dashboard_offers_each_release_also_one_without_an_operator() -> None:
+    for dashboard in read_dashboards():
+        assert list_options(dashboard, "namespace") == ["audit", "kafka"]
+        assert list_options(dashboard, "release", namespace="kafka") == ["blue", "blue-green"]
+        assert list_options(dashboard, "release", namespace="audit") == ["further"]
+
+
+def test_the_dashboard_of_service_levels_offers_the_clusters_of_one_release() -> None:
+    _, levels = read_dashboards()
+    assert list_options(levels, "cluster", namespace="kafka", release="blue") == ["cluster of blue"]
+
+
+def find_components(metric: str) -> set[str]:
+    """Return the components that have a metric."""
+    for prefix, component in (("kontroller_operator_", "operator"), ("kontroller_history_", "reports")):
+        if metric.startswith(prefix):
+            return {component}
+    return {
+        "kontroller_refused_total": {"controller", "operator", "alarms", "reports"},
+        "kontroller_audit_records_total": {"controller", "operator"},
+    }.get(metric, {"controller"})
+
+
+def test_every_panel_shows_the_components_of_one_release() -> None:
+    services = [each["metadata"]["name"] for each in render(*EVERYTHING) if each["kind"] == "Service"]
+    panels = [panel for dashboard in read_dashboards() for panel in dashboard["panels"]]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    selectors = [each for query in queries for each in re.findall(r"\b(kontroller_\w+)(\{[^}]*\})?", query)]
+    assert selectors
+    for metric, braces in selectors:
+        assert 'namespace="$namespace"' in braces
+        (job,) = re.findall(r'\bjob=~?"[^"]*"', braces)
+        found = {each for each in services if does_select(f"{{{job}}}", {"job": each}, release="kontroller")}
+        assert found == {f"kontroller-{component}" for component in find_components(metric)}
 
 
 def test_a_release_without_anything_to_watch_has_no_rules() -> None:
