@@ -51,7 +51,10 @@ class File(Protocol):
         ...
 
     def flush(self) -> None:
-        """Make all earlier writes, and the file's name, survive a crash. Does nothing on a closed file."""
+        """Make all earlier writes, and the file's name, survive a crash. Does nothing on a closed file.
+
+        While it runs, another thread may close the file and then rename its folder.
+        """
         ...
 
     def close(self) -> None:

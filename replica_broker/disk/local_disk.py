@@ -79,8 +79,7 @@ class LocalFile:
             finally:
                 os.close(descriptor)
             if not self._is_name_flushed:
-                _flush_folder(self._path.parent)
-                self._is_name_flushed = True
+                self._flush_name()
 
     def close(self) -> None:
         with self._closing:
@@ -88,6 +87,15 @@ class LocalFile:
         if descriptor >= 0:
             with suppress(OSError):  # everything that must survive was flushed before
                 os.close(descriptor)
+
+    def _flush_name(self) -> None:
+        try:
+            _flush_folder(self._path.parent)
+        except FileNotFoundError:
+            # The deletion of a log closes its files and then renames their folder, also while another thread flushes.
+            if self._descriptor >= 0:
+                raise
+        self._is_name_flushed = True
 
 
 class LocalLock:
