@@ -140,13 +140,16 @@ def prepare_marker_append(
     return Append(data=data, batches=tuple(read_batches(data)))
 
 
-def prepare_follower_append(data: bytes, log_end_offset: int) -> Append:
+def prepare_follower_append(data: bytes, log_start_offset: int, log_end_offset: int) -> Append:
     """Prepare what a follower writes from its leader.
 
-    Raises `CorruptBatch`, `UnsupportedFormat`, `UnexpectedOffset`.
+    The first batch may begin before an empty log, if the log starts within that batch. Raises `CorruptBatch`,
+    `UnsupportedFormat`, `UnexpectedOffset`.
     """
     batches = tuple(read_batches(data))
     expected = log_end_offset
+    if batches and log_start_offset == log_end_offset <= batches[0].last_offset:
+        expected = min(expected, batches[0].base_offset)
     for batch in batches:
         if batch.base_offset < expected:
             raise UnexpectedOffset(f"a batch begins at offset {batch.base_offset}, before the next offset {expected}")

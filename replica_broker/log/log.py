@@ -164,9 +164,19 @@ class Log:
         return self._append(append, now_ms)
 
     def append_as_follower(self, data: bytes) -> Appended:
-        """Append the leader's batches unchanged. On a `LogError`, nothing was appended."""
+        """Append the leader's batches unchanged. On a `LogError`, nothing was appended.
+
+        If records were deleted up to the middle of a batch, the leader's log starts there, but it sends whole batches.
+        So an empty log that starts there restarts at the first offset of that batch, and keeps its log start offset.
+        """
         self._require_open()
-        return self._append(prepare_follower_append(data, self.log_end_offset), self._clock.now_ms())
+        log_start_offset = self.log_start_offset
+        append = prepare_follower_append(data, log_start_offset, self.log_end_offset)
+        if append.batches and append.batches[0].base_offset < self.log_end_offset:
+            self.restart_at(append.batches[0].base_offset)
+        appended = self._append(append, self._clock.now_ms())
+        self.raise_log_start(log_start_offset)
+        return appended
 
     def read(self, offset: int, max_bytes: int, *, below: int) -> bytes:
         """Return whole batches that start before `below`, from the batch with the offset on.

@@ -222,6 +222,25 @@ def test_a_follower_s_batches_go_on_where_its_log_ends_and_may_leave_offsets_out
     assert log.log_end_offset == 6
 
 
+def test_a_follower_s_empty_log_that_starts_within_a_batch_takes_the_whole_batch_and_keeps_its_start() -> None:
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    log.restart_at(5)
+    whole = replicate(*[b"a"] * 5, at=2)
+    for unfit in (replicate(b"a", b"b", at=3), whole + replicate(b"b", at=6)):
+        with pytest.raises(UnexpectedOffset):
+            log.append_as_follower(unfit)
+        assert (log.log_start_offset, log.log_end_offset) == (5, 5)
+    log.append_as_follower(whole + replicate(b"b", at=7))
+    assert (log.log_start_offset, offsets(log)) == (5, [(2, 6), (7, 7)])
+    assert log.find_epoch_end(EPOCH) == (EPOCH, 8)
+    with pytest.raises(UnexpectedOffset):
+        log.append_as_follower(whole)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(4, 1, below=8)
+    assert offsets(open_log(disk)) == [(2, 6), (7, 7)]
+
+
 def test_offsets_that_an_index_cannot_count_get_a_segment_of_their_own() -> None:
     disk = SimulatedDisk()
     log = open_log(disk)

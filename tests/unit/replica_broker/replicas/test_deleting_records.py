@@ -48,6 +48,22 @@ def test_what_is_deleted_is_deleted_on_all_replicas_when_that_is_answered() -> N
     run_fast(play(scenario, Cluster()))
 
 
+def test_a_new_replica_catches_up_with_a_log_that_starts_within_a_batch() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B, C, isr=[A, B])
+        await cluster.produce(A, *"0123456789")
+        assert await delete_records(cluster, 5) == Deleted(low_watermark=5)
+        cluster.start(C)
+        await cluster.tell()
+        await cluster.wait_until_in_sync(A, A, B, C)
+        await cluster.produce(A, "ten")
+        assert starts(cluster) == [5, 5, 5]
+        assert cluster.log_bytes(C) == cluster.log_bytes(A)
+
+    run_fast(play(scenario, Cluster()))
+
+
 def test_all_that_is_committed_can_be_deleted_and_the_log_goes_on() -> None:
     async def scenario(cluster: Cluster) -> None:
         await start_replicas(cluster)
