@@ -79,14 +79,13 @@ class Becoming:
         written = await self._write_isr(partition, leader.epoch)
         if written is None:
             return
-        self.reassigned.pop(where, None)
-        if written.reassigned is not None and written.replicas is not None:
-            self.reassigned[where] = written.reassigned
         self.replicas.opened.add(where)
         log.info("open", partition=str(where), leader_epoch=leader.epoch, isr=partition.isr, cur=_cur(partition))
         for broker in written.hosts:
             if broker in self.node.metadata.brokers and broker != self.node.id:  # this broker has started itself
                 await self.start_elsewhere(where, broker, leader.epoch)
+        if written.reassigned is not None and written.replicas is not None:
+            self.reassigned[where] = written.reassigned  # an earlier leader has begun it
 
     async def start_elsewhere(self, where: TopicPartition, broker: BrokerId, epoch: LeaderEpoch) -> None:
         """Send a start-replica. A full queue is only logged, because the broker reads its assignment when it starts."""

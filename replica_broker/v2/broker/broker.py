@@ -61,8 +61,8 @@ class V2Broker:
         self._registration = registration
         self._view = ClusterView(zk, node.metadata)
         self._becoming = Becoming(zk=zk, node=node, replicas=replicas, settings=settings, clock=clock)
-        self._hosting = Hosting(self._becoming)
         self._reassigning = Reassigning(self._becoming)
+        self._hosting = Hosting(self._becoming, self._reassigning)
         self._queue = StateChangeQueue(zk, node.id, bound=settings.state_change_queue_bound)
         self._listener = StateChangeListener(zk, self._queue, self._hosting)
         self._session: SessionId | None = None
@@ -122,12 +122,11 @@ class V2Broker:
         await self._view.read_all()
         await self._listener.drain()
         for where in self._hosting.started:
-            await self._apply_assignment(where)
+            self._hosting.on_leader_change(where)
 
     async def _dispatch(self, changed: tuple[str, ...]) -> None:
         partitions: dict[TopicPartition, None] = {}
-        leaders: list[TopicPartition] = []
-        reassigned: list[TopicPartition] = []
+        hosted: list[TopicPartition] = []
         are_brokers_changed = False
         for path in changed:
             if path.startswith(f"{paths.TOPICS}/"):
@@ -137,17 +136,15 @@ class V2Broker:
                 if path in (paths.leader(where), paths.replicas(where), paths.isr(where)):
                     partitions[where] = None
                 if path in (paths.leader(where), paths.replicas(where)):
-                    leaders.append(where)
+                    hosted.append(where)
             elif path.startswith(f"{paths.REASSIGNED}/"):
                 where = paths.topic_partition_of(path, paths.REASSIGNED)
-                reassigned += [] if where is None else [where]
+                hosted += [] if where is None else [where]
             are_brokers_changed |= path.startswith(f"{paths.IDS}/")
         if partitions or are_brokers_changed:
             await self._view.read_changed(partitions)
-        for where in self._hosting.started if are_brokers_changed else leaders:
+        for where in self._hosting.started if are_brokers_changed else hosted:
             self._hosting.on_leader_change(where)
-        for where in reassigned:
-            await self._apply_assignment(where)
         if any(path.startswith(f"{paths.state(self._node.id)}/") for path in changed):
             await self._listener.drain()
 
@@ -165,13 +162,6 @@ class V2Broker:
             except MalformedZnode as error:
                 log.error("unreadable topic is not started", topic=name, reason=str(error))
         return [znodes for znodes in found if self._node.id in znodes.hosts]
-
-    async def _apply_assignment(self, where: TopicPartition) -> None:
-        self._hosting.on_leader_change(where)
-        try:
-            await self._reassigning.on_partitions_reassigned(where)
-        except MalformedZnode as error:
-            log.error("unreadable reassignment is ignored", partition=str(where), reason=str(error))
 
     async def _start(self, where: TopicPartition) -> None:
         try:

@@ -1,7 +1,8 @@
 """`startReplica`, `closeReplica` and `onLeaderChange`: one task for each replica, which follows its partition's znodes.
 
 The task reads the znodes, takes the role that they require, and waits for a change. So an election or a waiting leader
-delays no other partition, and each partition does one thing at a time.
+delays no other partition, and each partition does one thing at a time. A reassignment that is requested while a leader
+waits for its followers begins when the leader is open.
 
 A replica starts if it is in the AR or the RAR. The seed's `startReplica` throws without `replicas`, but the admin
 writes that only after the replicas have started.
@@ -23,6 +24,7 @@ from controller_core.zk.session import Conflict, ConnectionLost, Delete, Session
 from replica_broker.membership.looking import wait_until_connected
 from replica_broker.v2.broker.becoming import Becoming
 from replica_broker.v2.broker.leader_election import leader_election
+from replica_broker.v2.broker.reassigning import Reassigning
 from replica_broker.v2.znodes import paths
 from replica_broker.v2.znodes.partitions import PartitionZnodes, read_partition
 
@@ -36,8 +38,9 @@ class NotReplicaForPartition(Exception):
 class Hosting:
     """The started replicas on this broker."""
 
-    def __init__(self, becoming: Becoming) -> None:
+    def __init__(self, becoming: Becoming, reassigning: Reassigning) -> None:
         self._becoming = becoming
+        self._reassigning = reassigning
         self._zk = becoming.zk
         self._own = becoming.node.id
         self._woken: dict[TopicPartition, asyncio.Event] = {}
@@ -124,6 +127,7 @@ class Hosting:
             becoming = self._becoming
             return not await leader_election(self._zk, where, self._own, becoming.settings, becoming.clock)
         if self._is_done(znodes):
+            await self._reassigning.on_partitions_reassigned(znodes)
             return True
         if znodes.leader.broker_id != self._own:
             await self._becoming.become_follower(znodes)

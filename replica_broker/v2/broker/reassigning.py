@@ -30,21 +30,23 @@ class Reassigning:
     def __init__(self, becoming: Becoming) -> None:
         self._becoming = becoming
 
-    async def on_partitions_reassigned(self, where: TopicPartition) -> None:
+    async def on_partitions_reassigned(self, znodes: PartitionZnodes) -> None:
         """Start a reassignment or deletion, or notice its end. Raises the errors of ZooKeeper."""
+        where, started = znodes.topic_partition, self._becoming.reassigned
         partition = self._find_led(where)
         if partition is None:
             return
-        znodes = await read_partition(self._becoming.zk, where)
         if znodes.reassigned is None or znodes.replicas is None:  # it is over, or the partition is being created
-            self._becoming.reassigned.pop(where, None)
+            started.pop(where, None)
             partition.assign(znodes.assigned or partition.assigned_replicas)
             return
-        self._becoming.reassigned[where] = znodes.reassigned
+        if started.get(where) == znodes.reassigned:
+            return
         partition.assign(znodes.hosts)
         for broker in znodes.reassigned:
             if broker not in znodes.replicas:
                 await self._becoming.start_elsewhere(where, broker, partition.leader_epoch)
+        started[where] = znodes.reassigned  # after the requests: if one fails, the replica's task tries again
 
     async def keep_committing(self) -> None:
         """Run the commit task of all led partitions, until cancelled."""

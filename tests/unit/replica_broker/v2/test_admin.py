@@ -1,11 +1,11 @@
 """The admin commands of design v2, as brokers carry them out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
 from controller_core.model.ids import NO_EPOCH, BrokerId, PartitionId, TopicPartition
-from controller_core.zk.session import Create, SetData
+from controller_core.zk.session import Create, SetData, WriteOp
 from replica_broker.v2.admin.assigning import TooFewBrokers, assign_replicas
 from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.producer_id_counter import allocate_producer_ids
@@ -213,6 +213,35 @@ def test_a_reassignment_outlives_its_leader() -> None:
         assert cluster.values(C) == ["one"]
         await cluster.start(A)
         assert not cluster.has_log(A)
+
+    run_fast(play(scenario))
+
+
+@pytest.mark.parametrize("target", [(B, C), ()])
+def test_a_request_that_is_written_while_a_new_leader_opens_is_carried_out(target: tuple[BrokerId, ...]) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B, C)
+        await cluster.create(A, B)
+        session = cluster.sessions[B]
+        transact = session.transact
+
+        async def request_before(ops: Sequence[WriteOp]) -> tuple[str, ...]:
+            if any(op.path == paths.cur(ORDERS) for op in ops):
+                session.transact = transact  # type: ignore[method-assign]
+                assert ORDERS not in cluster.running[B].opened
+                await cluster.admin._write_reassigned(ORDERS, target)
+                await cluster.clock.sleep_ms(50)
+            return await transact(ops)
+
+        session.transact = request_before  # type: ignore[method-assign]
+        await cluster.kill(A)
+
+        async def is_carried_out() -> bool:
+            return (await cluster.znodes()).replicas == target
+
+        await cluster.wait_until(is_carried_out)
+        for broker in (B, C):
+            await cluster.wait_until(lambda broker=broker: cluster.has_log(broker) == (broker in target))  # type: ignore[misc]
 
     run_fast(play(scenario))
 
