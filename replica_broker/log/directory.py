@@ -48,9 +48,11 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, TopicId] = {}
         self.unusable: dict[TopicPartition, LogError] = {}
-        """Logs that this broker cannot use and leaves unchanged."""
+        """Logs that this broker cannot use and leaves unchanged, with their checkpoint entries."""
         self.high_watermarks: dict[TopicPartition, int] = {}
         """The high watermarks of the last checkpoint."""
+        self._loaded_recovery_points: dict[TopicPartition, int] = {}
+        self._loaded_log_starts: dict[TopicPartition, int] = {}
         self._disk = GuardedDisk(disk, lambda _: on_failure(self))
         self._checkpoints = CheckpointFiles(self._disk, self.path)
         self._lock: Lock | None = None
@@ -86,7 +88,8 @@ class LogDirectory:
         self._disk.remove(self.path / CLEAN_SHUTDOWN)
         self._disk.flush_folder(self.path)
         self.high_watermarks = self._offsets_in(HIGH_WATERMARKS)
-        recovery_points, log_starts = self._offsets_in(RECOVERY_POINTS), self._offsets_in(LOG_STARTS)
+        recovery_points = self._loaded_recovery_points = self._offsets_in(RECOVERY_POINTS)
+        log_starts = self._loaded_log_starts = self._offsets_in(LOG_STARTS)
         for name in self._disk.list(self.path):
             if name.endswith(DELETE_SUFFIX):
                 self._disk.remove_folder(self.path / name)
@@ -180,11 +183,12 @@ class LogDirectory:
         self._disk.report_failure()
 
     def close(self) -> None:
-        """Close the logs and write the marker of a clean shutdown."""
+        """Close the logs and write the marker of a clean shutdown, unless the end of an unusable log is unknown."""
         for its in self.logs.values():
             its.close()
         self.checkpoint_recovery_points()
-        self._disk.write_whole(self.path / CLEAN_SHUTDOWN, _CLEAN)
+        if not self.unusable:
+            self._disk.write_whole(self.path / CLEAN_SHUTDOWN, _CLEAN)
 
     def abandon(self) -> None:
         """Close the files as they are."""
@@ -200,10 +204,16 @@ class LogDirectory:
         self.high_watermarks |= {where: offset for where, offset in offsets.items() if where in self.logs}
 
     def _recovery_points(self) -> dict[TopicPartition, int]:
-        return {where: its.recovery_point for where, its in self.logs.items()}
+        current = {where: its.recovery_point for where, its in self.logs.items()}
+        return self._keep_unusable(self._loaded_recovery_points) | current
 
     def _log_starts(self) -> dict[TopicPartition, int]:
-        return {where: its.log_start_offset for where, its in self.logs.items()}
+        current = {where: its.log_start_offset for where, its in self.logs.items()}
+        return self._keep_unusable(self._loaded_log_starts) | current
+
+    def _keep_unusable(self, loaded: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the loaded entries of the unusable logs, which somebody may repair before the next start."""
+        return {where: offset for where, offset in loaded.items() if where in self.unusable}
 
     def _add(self, opened: Log) -> None:
         opened.on_recovery_point_lowered = self.checkpoint_recovery_points

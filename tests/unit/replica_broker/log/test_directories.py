@@ -332,6 +332,28 @@ def test_a_log_that_cannot_be_used_is_offline_and_the_others_are_used() -> None:
     assert again.live_paths == (ONE,)
 
 
+def test_a_log_that_was_unusable_for_a_while_has_its_checkpoints_after_the_repair_and_is_scanned() -> None:
+    disk = SimulatedDisk()
+    directories = load(disk, [ONE])
+    log = directories.open_log(ORDERS_0, ORDERS_ID, SMALL)
+    log.append_as_leader(batch(b"x") + batch(b"y"), EPOCH, NOW_MS)
+    log.raise_log_start(1)
+    directories.close({ORDERS_0: 2})
+    path = ONE / "orders-0/partition.metadata"
+    metadata = disk.read_whole(path)
+    disk.damage(path, b"")
+    unusable = load(disk, [ONE])
+    unusable.open_log(ORDERS_1, ORDERS_ID, SMALL)
+    unusable.close()
+    assert not disk.exists(ONE / ".kafka_cleanshutdown")
+    assert disk.read_whole(ONE / "recovery-point-offset-checkpoint") == b"0\n2\norders 0 2\norders 1 0\n"
+    disk.damage(path, metadata)
+    repaired = load(disk, [ONE])
+    assert (repaired.logs[ORDERS_0].log_start_offset, repaired.find_high_watermark(ORDERS_0)) == (1, 2)
+    repaired.close()
+    assert disk.exists(ONE / ".kafka_cleanshutdown")
+
+
 def test_two_directories_with_the_same_log_are_refused() -> None:
     disk = SimulatedDisk()
     for path in (ONE, OTHER):
