@@ -13,6 +13,7 @@ import base64
 import json
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -23,6 +24,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import Create, ZkSession
+from replica_broker.disk.disk import DiskError
 from replica_broker.log.directories import LogDirectories
 
 log = structlog.get_logger()
@@ -65,11 +67,15 @@ async def read_cluster_id(zk: ZkSession) -> str:
 
 
 async def delete_unassigned(zk: ZkSession, broker: BrokerId, directories: LogDirectories) -> None:
-    """Delete the logs of partitions that have no replica on this broker now."""
+    """Delete the logs of partitions that have no replica on this broker now.
+
+    A directory that fails is offline, with an error in the log; nothing is raised. A later start deletes its logs.
+    """
     local = {where: directories.find_topic_id(where) for where in directories.logs}
     for where, why in (await find_unassigned(zk, broker, local)).items():
         log.warning("deleting the log of a partition that is no longer assigned here", partition=str(where), why=why)
-        directories.delete(where)
+        with suppress(DiskError):
+            directories.delete(where)
 
 
 async def find_unassigned(

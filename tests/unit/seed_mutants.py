@@ -34,8 +34,8 @@ MUTANTS: Final = (
     SeedMutant(
         part="E. on_broker_startup 1 to 4",
         module="replica_broker.membership.startup",
-        code="        directories.delete(where)\n",
-        instead="",
+        code="            directories.delete(where)\n",
+        instead="            pass\n",
     ),
     SeedMutant(
         part="Discussion 8: several fetches",

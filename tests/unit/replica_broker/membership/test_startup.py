@@ -8,7 +8,7 @@ from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
 from replica_broker.log.config import LogConfig
-from replica_broker.log.directories import LogDirectories
+from replica_broker.log.directories import LogDirectories, OfflineDirectory
 from replica_broker.membership.log_dir_events import notify_failed_log_dir
 from replica_broker.membership.startup import delete_unassigned, find_unassigned, read_cluster_id
 from simulation.replicas.disk import SimulatedDisk
@@ -71,6 +71,26 @@ async def test_logs_of_what_is_assigned_to_others_are_deleted_and_no_others(join
     assert set(directories.logs) == {partition(ORDERS)}
     directories.close()
     assert set(open_directories().logs) == {partition(ORDERS)}
+
+
+async def test_a_directory_that_fails_in_a_deletion_is_offline_and_the_others_are_used(joining: Joining) -> None:
+    disk, failed = SimulatedDisk(), list[OfflineDirectory]()
+    directories = LogDirectories.open(
+        disk,
+        [PurePath("/failing"), PurePath("/data")],
+        broker_id=OWN,
+        cluster_id="c",
+        config_of=lambda _: LogConfig(),
+        on_offline=failed.append,
+    )
+    for number in range(3):
+        directories.open_log(partition(GONE, number), OLD_ID, LogConfig())
+    disk.broken = lambda path: path.startswith("/failing/gone-0")
+    await delete_unassigned(joining.zk, OWN, directories)
+    assert directories.logs == {}
+    assert (directories.live_paths, [one.path for one in failed]) == ((PurePath("/data"),), [PurePath("/failing")])
+    assert directories.offline == {partition(GONE, 2)}
+    assert not disk.exists("/data/gone-1")
 
 
 async def test_a_log_of_an_earlier_topic_of_the_same_name_is_not_assigned(joining: Joining) -> None:
