@@ -240,11 +240,12 @@ class MetadataLogLooker:
 
     def _begin_at(self, place: Place, image: MetadataImage) -> None:
         """Continue at a place with another image. Differences between the two images were not seen when they
-        happened."""
+        happened, and neither were elections of another leader."""
         self._log.begin_at(place)
         self.events.reset()
         self._ready.clear()
         self._image = image
+        self._role = None
         self._is_blind = True
         if self._has_begun:
             self._has_begun = False

@@ -6,6 +6,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 from prometheus_client import CollectorRegistry
 
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.model.snapshot import Controller
 from controller_core.process.recording.metrics import RecorderMetrics
 from controller_core.recorder.event_numbers import read_position
 from controller_core.recorder.looker import ClusterLost, OutOfSight
@@ -195,6 +197,20 @@ async def test_what_a_snapshot_has_in_place_of_a_log_that_was_not_read_in_time_i
         assert set(found.image().brokers) == {1}
         quorum.append(logs.batch(51, logs.fence(1)))
         assert list_recorded(await found.look()) == [("broker_removed", "broker_failed")]
+
+
+async def test_a_leader_whose_first_record_is_in_a_snapshots_place_is_the_controller() -> None:
+    quorum = cluster()
+    async with follow_quorum(quorum) as found:
+        quorum.leader, quorum.epoch = 102, 2
+        quorum.snapshot = (50, 2, logs.batch(0, logs.register(1, 1, is_fenced=False)))
+        quorum.start, quorum.log, quorum.decided = 50, [(50, 50, logs.batch(50, logs.NO_OP, epoch=2))], 51
+        with pytest.raises(OutOfSight, match="another controller leads the quorum"):
+            await found.look()
+        lines = await found.look()
+        assert [line.kind for line in lines[:2]] == ["controller_resigned", "controller_elected"]
+        assert {(line.controller_id, line.controller_epoch) for line in lines[1:]} == {(102, 2)}
+        assert await found.looker.read_role() == Controller(id=BrokerId(102), epoch=ControllerEpoch(2))
 
 
 async def test_a_killed_recorder_goes_on_after_each_record_without_loss_and_without_one_twice() -> None:
