@@ -34,21 +34,31 @@ _NOTHING_MOVES: Final = "nothing moves"
 
 
 async def read_places(call: Call, asked: Mapping[BrokerId, Sequence[TopicPartition]]) -> Places:
-    """Ask brokers for the sizes and directories of these replicas. A broker that does not answer is in the troubles."""
-    if not asked.keys() <= call.cluster.brokers.keys():
-        await call.metadata()
+    """Ask brokers for the sizes and directories of these replicas. A broker that does not answer is in the troubles.
 
+    Brokers that are not known, or do not answer, are asked again if the cluster reports another address of theirs."""
+    known = call.cluster.brokers
+    told = await _ask_each(call, asked)
+    if silent := [broker for broker, answer in told.items() if isinstance(answer, AdminError)]:
+        await call.metadata()
+        renewed = [broker for broker in silent if call.cluster.brokers.get(broker) != known.get(broker)]
+        told |= await _ask_each(call, {broker: asked[broker] for broker in renewed})
+    return Places(
+        answers={broker: answer for broker, answer in told.items() if isinstance(answer, LogSizes)},
+        troubles=tuple(f"broker {broker}: {error}" for broker, error in told.items() if isinstance(error, AdminError)),
+    )
+
+
+async def _ask_each(
+    call: Call, asked: Mapping[BrokerId, Sequence[TopicPartition]]
+) -> dict[BrokerId, LogSizes | AdminError]:
     async def ask(broker: BrokerId) -> LogSizes | AdminError:
         try:
             return await ask_log_sizes(asked[broker], _open_broker(call, broker, min(call.left_ms, _BROKER_MS)))
         except AdminError as error:
             return error
 
-    told = dict(zip(asked, await asyncio.gather(*map(ask, asked)), strict=True))
-    return Places(
-        answers={broker: answer for broker, answer in told.items() if isinstance(answer, LogSizes)},
-        troubles=tuple(f"broker {broker}: {error}" for broker, error in told.items() if isinstance(error, AdminError)),
-    )
+    return dict(zip(asked, await asyncio.gather(*map(ask, asked)), strict=True))
 
 
 async def direct_replicas(call: Call, directories: Directories) -> None:

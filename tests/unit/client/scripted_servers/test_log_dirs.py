@@ -37,7 +37,7 @@ from tests.unit.client.scripted_servers.scripted import (
     ScriptedCluster,
     start_cluster,
 )
-from tests.unit.client.transport.servers import NO_TIME
+from tests.unit.client.transport.servers import NO_TIME, NOBODY
 
 ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 34, 35
 ORDERS = tp("orders", 0)
@@ -177,6 +177,31 @@ async def test_a_broker_that_refuses_a_directory_or_is_dead_keeps_all_partitions
     with pytest.raises(Unreachable, match="broker 9: it is not registered; nothing moves: start the broker"):
         await cluster.client().start_reassignment(TO_3.replace("[1,3]", "[1,9]"))
     assert not has_moved_partitions(cluster)
+
+
+async def test_a_broker_that_has_another_address_is_asked_there(
+    cluster: ScriptedCluster, disks: dict[int, Disks]
+) -> None:
+    admin, present = cluster.client(), cluster[3].address
+    for ask in (admin.placements_of_reassignment, admin.start_reassignment):
+        cluster[3].address = NOBODY
+        await admin.describe_cluster()
+        cluster[3].address = present
+        await ask(TO_3)
+    assert len(cluster[3].list_requests(DESCRIBE_LOG_DIRS)) == 2
+    assert disks[3].asked == ["/b"]
+    assert has_moved_partitions(cluster)
+
+
+async def test_a_broker_that_does_not_answer_is_not_asked_again_at_the_same_address(
+    cluster: ScriptedCluster, disks: dict[int, Disks]
+) -> None:
+    admin = cluster.client()
+    await admin.describe_cluster()
+    cluster[1].answers[DESCRIBE_LOG_DIRS] += [None, None]
+    (placement,) = (await admin.placements_of_reassignment(WITHIN_1)).values()
+    assert placement.place is Place.UNKNOWN
+    assert len(cluster[1].list_requests(DESCRIBE_LOG_DIRS)) == 1
 
 
 async def test_a_cancellation_ends_the_copying_and_leaves_other_copies(
