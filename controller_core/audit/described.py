@@ -21,7 +21,6 @@ HIDDEN: Final = "<not shown>"
 """In place of a value that may be a secret."""
 _MOST_PARTITIONS: Final = 20
 """Partitions of a topic whose replicas are named."""
-_MOST_VALUE: Final = 250
 _TOPIC, _BROKER = 2, 4
 _CONFIG_RESOURCES: Final = {
     _TOPIC: "topic", _BROKER: "broker", 8: "broker logger", 16: "client metrics", 32: "group",
@@ -243,8 +242,8 @@ def _delete_acls(request: Any, _: State) -> Iterator[Resource]:
 
 def _acl(acl: Any) -> dict[str, Any]:
     return {
-        "principal": acl.principal[:_MOST_VALUE],
-        "host": acl.host[:_MOST_VALUE],
+        "principal": acl.principal,
+        "host": acl.host,
         "operation": acl.operation,
         "permission_type": acl.permission_type,
     }
@@ -253,7 +252,7 @@ def _acl(acl: Any) -> dict[str, Any]:
 def _alter_log_dirs(request: Any, _: State) -> Iterator[Resource]:
     for directory in request.dirs:
         for topic in directory.topics:
-            after = {"directory": directory.path[:_MOST_VALUE], "partitions": list(topic.partitions[:_MOST_PARTITIONS])}
+            after = {"directory": directory.path, "partitions": list(topic.partitions[:_MOST_PARTITIONS])}
             yield Resource(type="topic", name=getattr(topic, "name", ""), after=after)
 
 
@@ -272,7 +271,7 @@ def _delete_groups(request: Any, _: State) -> Iterator[Resource]:
 
 
 def _delete_offsets(request: Any, _: State) -> Iterator[Resource]:
-    topics = [str(topic.name)[:_MOST_VALUE] for topic in request.topics[:_MOST_PARTITIONS]]
+    topics = [str(topic.name) for topic in request.topics]
     yield Resource(type="group", name=request.group_id, after={"offsets_deleted": topics})
 
 
@@ -346,4 +345,4 @@ def is_plain_topic_config(name: str) -> bool:
 def _show(kind: int, name: str, value: str | None) -> str | None:
     """Return a value unless it may be a secret. Brokers' configurations have passwords; other names may be anything."""
     is_plain = is_plain_topic_config(name) if kind == _TOPIC else name in BROKER_CONFIGS
-    return value[:_MOST_VALUE] if is_plain and value is not None else HIDDEN if value is not None else None
+    return value if is_plain or value is None else HIDDEN

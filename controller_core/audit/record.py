@@ -3,16 +3,25 @@
 Strangers choose most of the texts and their number, so all of them are bounded. Empty fields are left out of the JSON.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any, Final
 
 from controller_core.model.wording import shorten
 
 MOST_RESOURCES: Final = 100
 MOST_CHARACTERS: Final = 250
+MOST_ENTRIES: Final = 100
+"""Entries of a list or mapping in the state of a resource. Kafka has fewer configurations of a topic."""
+MOST_STATE_CHARACTERS: Final = 250_000
+"""Characters of the first resources as JSON. Later ones are named without their states, so that the journal's topic
+takes the record."""
+MORE: Final = "<more>"
+"""In place of the entries that are left out. In a mapping, its value is their number."""
 
 
 class Outcome(StrEnum):
@@ -99,9 +108,29 @@ class AuditRecord:
 
 
 def limit_resources(record: AuditRecord, resources: Iterable[Resource]) -> AuditRecord:
-    """Return the record with the first of these resources, and the number of the others."""
+    """Return the record with the first of these resources and bounded states, and the number of the others."""
     found = tuple(resources)
-    return replace(record, resources=found[:MOST_RESOURCES], more_resources=max(0, len(found) - MOST_RESOURCES))
+    first = [replace(each, before=_limit(each.before), after=_limit(each.after)) for each in found[:MOST_RESOURCES]]
+    sizes = accumulate(len(json.dumps(each.make_json(), default=str)) for each in first)
+    kept = tuple(
+        each if size <= MOST_STATE_CHARACTERS else replace(each, before={}, after={})
+        for each, size in zip(first, sizes, strict=True)
+    )
+    return replace(record, resources=kept, more_resources=len(found) - len(kept))
+
+
+def _limit(value: Any) -> Any:
+    """Return a value with the first entries of its collections, and the beginnings of its texts."""
+    match value:
+        case str():
+            return shorten(value, MOST_CHARACTERS)
+        case Mapping():
+            kept = {shorten(name, MOST_CHARACTERS): _limit(value[name]) for name in list(value)[:MOST_ENTRIES]}
+            return kept | ({MORE: len(value) - MOST_ENTRIES} if len(value) > MOST_ENTRIES else {})
+        case list() | tuple():
+            return [*map(_limit, value[:MOST_ENTRIES]), *([MORE] if len(value) > MOST_ENTRIES else [])]
+        case _:
+            return value
 
 
 def _drop_empty(values: dict[str, Any]) -> dict[str, Any]:

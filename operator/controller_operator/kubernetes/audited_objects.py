@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_core.audit.described import HIDDEN, is_plain_topic_config
-from controller_core.audit.record import AuditRecord, Outcome, Resource
+from controller_core.audit.record import AuditRecord, Outcome, Resource, limit_resources
 from controller_core.audit.trail import AuditTrail
-from controller_core.model.wording import shorten
 from controller_operator.kubernetes.object_store import Raw, StoredObject
 
-_MOST_CHARACTERS: Final = 250
 _MOST_CHANGES: Final = 20
 _WRITTEN_BY_PEOPLE: Final = ("spec", "annotations", "labels")
 _CONFIG: Final = "spec.config"
@@ -50,17 +48,15 @@ def record_question(
         before={name: _show(name, old[name]) for name in changed if name in old},
         after={name: _show(name, new[name]) for name in changed if name in new},
     )
-    trail.record(
-        AuditRecord(
-            time_ms=trail.now_ms(),
-            source=trail.source,
-            api=f"{operation} {raw.get('kind')}",
-            outcome=Outcome.ADMITTED if refusal is None else Outcome.REFUSED,
-            principal=f"Kubernetes:{user.get('username', '')}",
-            resources=(resource,),
-            message=refusal or "",
-        )
+    record = AuditRecord(
+        time_ms=trail.now_ms(),
+        source=trail.source,
+        api=f"{operation} {raw.get('kind')}",
+        outcome=Outcome.ADMITTED if refusal is None else Outcome.REFUSED,
+        principal=f"Kubernetes:{user.get('username', '')}",
+        message=refusal or "",
     )
+    trail.record(limit_resources(record, (resource,)))
 
 
 def record_step(trail: AuditTrail, stored: StoredObject, step: object, *, is_done: bool) -> None:
@@ -69,16 +65,14 @@ def record_step(trail: AuditTrail, stored: StoredObject, step: object, *, is_don
         return
     topic = getattr(step, "topic", None)
     touched = (Resource(type="topic", name=topic),) if isinstance(topic, str) else ()
-    trail.record(
-        AuditRecord(
-            time_ms=trail.now_ms(),
-            source=trail.source,
-            api=type(step).__name__,
-            outcome=Outcome.DONE,
-            client_id=make_client_id(stored),
-            resources=(_describe(stored.raw), *touched),
-        )
+    record = AuditRecord(
+        time_ms=trail.now_ms(),
+        source=trail.source,
+        api=type(step).__name__,
+        outcome=Outcome.DONE,
+        client_id=make_client_id(stored),
     )
+    trail.record(limit_resources(record, (_describe(stored.raw), *touched)))
 
 
 def _describe(raw: Raw, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None) -> Resource:
@@ -107,4 +101,4 @@ def _show(path: str, value: Any) -> str:
     if path == _CONFIG:
         known = value if isinstance(value, dict) else {}
         value = {name: each if is_plain_topic_config(name) else HIDDEN for name, each in known.items()}
-    return shorten(json.dumps(value, sort_keys=True, ensure_ascii=False), _MOST_CHARACTERS)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -2,11 +2,12 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Union, get_args, get_origin
 from uuid import UUID
 
+import orjson
 import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
@@ -14,7 +15,16 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
 from controller_core.audit.described import CHANGES, HIDDEN, describe_end, describe_request
-from controller_core.audit.record import MOST_RESOURCES, AuditRecord, Outcome, Resource, limit_resources
+from controller_core.audit.record import (
+    MORE,
+    MOST_CHARACTERS,
+    MOST_ENTRIES,
+    MOST_RESOURCES,
+    AuditRecord,
+    Outcome,
+    Resource,
+    limit_resources,
+)
 from controller_core.model.access import Need
 from controller_core.wire.api_table import REFUSED_API_KEYS, need_of
 from simulation.checks import simulate_cluster
@@ -28,20 +38,22 @@ VERSIONS: Final = [
 SECRET: Final = "hunter2"
 
 
-def make(kind: Any, given: Mapping[str, Any] | None = None) -> Any:
-    """Return an example of a message: one item in each array, and these values for the fields of these names."""
+def make(kind: Any, given: Mapping[str, Any] | None = None, *, text: str = "x") -> Any:
+    """Return an example of a message: one item in each array, and these values for the fields of these names.
+
+    `text`: the value of the other texts."""
     given = given or {}
-    values = {field.name: given.get(field.name, _value(field.type, given)) for field in fields(kind)}
+    values = {field.name: given.get(field.name, _value(field.type, given, text)) for field in fields(kind)}
     return kind(**values)
 
 
-def _value(kind: Any, given: Mapping[str, Any]) -> Any:
+def _value(kind: Any, given: Mapping[str, Any], text: str) -> Any:
     if get_origin(kind) in (types.UnionType, Union):
         kind = next(each for each in get_args(kind) if each is not types.NoneType)
     if get_origin(kind) is tuple:
-        return (_value(get_args(kind)[0], given),)
+        return (_value(get_args(kind)[0], given, text),)
     if is_dataclass(kind):
-        return make(kind, given)
+        return make(kind, given, text=text)
     if kind is UUID:
         return UUID(int=7)
     if kind is ErrorCode:
@@ -52,7 +64,7 @@ def _value(kind: Any, given: Mapping[str, Any]) -> Any:
         return datetime.fromtimestamp(0, UTC)
     if kind in (bytes, bool):
         return kind()
-    return kind("x") if issubclass(kind, str) else kind(1.0) if issubclass(kind, float) else kind(1)
+    return kind(text) if issubclass(kind, str) else kind(1.0) if issubclass(kind, float) else kind(1)
 
 
 def ask(key: int, **given: Any) -> Any:
@@ -150,6 +162,49 @@ def test_a_record_names_a_limited_number_of_resources_and_counts_the_others() ->
     record = AuditRecord(time_ms=0, source="controller-9", api="DeleteTopics", outcome=Outcome.DONE)
     many = limit_resources(record, (Resource(type="topic", name=f"t{number}") for number in range(MOST_RESOURCES + 3)))
     assert (len(many.make_json()["resources"]), many.make_json()["more_resources"]) == (MOST_RESOURCES, 3)
+
+
+LONG: Final = "\x01" * 30_000
+"""A text of the greatest length that a request can have, whose characters JSON must escape."""
+
+
+def list_strings(value: Any) -> list[str]:
+    """Return the texts in JSON, with the names of mappings."""
+    match value:
+        case str():
+            return [value]
+        case dict():
+            return [text for item in value.items() for part in item for text in list_strings(part)]
+        case list():
+            return [text for each in value for text in list_strings(each)]
+        case _:
+            return []
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_all_texts_of_all_requests_are_cut(key: int, version: int) -> None:
+    record = AuditRecord(time_ms=0, source="controller-9", api="x", outcome=Outcome.REFUSED)
+    schema = load_request_schema(key, version)
+    described = limit_resources(record, describe_request(make(schema, text=LONG), None)).make_json()
+    assert all(len(text) <= MOST_CHARACTERS for text in list_strings(described))
+
+
+def test_a_record_has_room_in_the_topic_of_the_journal_however_much_is_asked_for() -> None:
+    record = AuditRecord(time_ms=0, source="controller-9", api="x", outcome=Outcome.REFUSED)
+    request = ask(19)
+    (topic,) = request.topics
+    (config,) = topic.configs
+    configs = tuple(replace(config, name=f"{number}{LONG}", value=LONG) for number in range(MOST_ENTRIES + 5))
+    topics = tuple(replace(topic, name=f"{number}{LONG}", configs=configs) for number in range(MOST_RESOURCES + 1))
+    resources = describe_request(replace(request, topics=topics), None)
+    answered = [replace(each, message=LONG) for each in resources]
+    described = limit_resources(record, answered).make_json()
+    assert len(orjson.dumps(described)) < 700_000
+    assert (len(described["resources"]), described["more_resources"]) == (MOST_RESOURCES, 1)
+    first, *_, last = described["resources"]
+    assert (len(first["after"]["configs"]), first["after"]["configs"][MORE]) == (MOST_ENTRIES + 1, 5)
+    assert "after" not in last
+    assert last["name"].startswith("99")
 
 
 def test_texts_of_strangers_are_cut_and_empty_fields_left_out() -> None:
