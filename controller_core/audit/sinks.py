@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol
 from urllib.parse import urlsplit
 
+from controller_core.journal.segments import Unwritable
+
 _TIMEOUT_S: Final = 5.0
 SYSLOG_FORM: Final = r"^(udp|tcp)://[^:/\s]+:\d{1,5}$|^/\S+$"
 _RECORD: Final = logging.makeLogRecord({"levelno": logging.INFO, "levelname": "INFO"})
-
-
-class Unwritable(Exception):
-    """A record that this sink never takes. The next one may be written."""
 
 
 class Sink(Protocol):

@@ -16,8 +16,9 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from controller_core.audit.record import AuditRecord, Outcome
-from controller_core.audit.sinks import Sink, Unwritable
+from controller_core.audit.sinks import Sink
 from controller_core.audit.tally import RefusalTally
+from controller_core.journal.segments import Unwritable
 from controller_core.wire.limits.complaints import Complaints
 
 log = structlog.get_logger()

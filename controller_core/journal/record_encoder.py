@@ -80,6 +80,10 @@ class RecordEncoder:
                 for change in batch.changes:
                     yield from self._change(context, change)
 
+    def encode_gap(self, context: Context, seq: int) -> bytes:
+        """Return the line that takes the place of a single record that cannot be written."""
+        return self._encode(context, seq, Kind.GAP, dropped=1)
+
     def _change(self, context: Context, change: Change) -> Iterator[bytes]:
         key = self._key(change)
         if change.after is None:
@@ -130,6 +134,9 @@ class RecordEncoder:
 
     def _line(self, context: Context, kind: Kind, **more: object) -> bytes:
         seq, self.next_seq = self.next_seq, self.next_seq + 1
+        return self._encode(context, seq, kind, **more)
+
+    def _encode(self, context: Context, seq: int, kind: Kind, **more: object) -> bytes:
         envelope: dict[str, object] = {
             "v": records.SCHEMA_VERSION,
             "cluster_id": context.cluster_id,

@@ -36,10 +36,16 @@ class Block:
     cluster_id: str | None = None
 
 
+class Unwritable(Exception):
+    """A sink never takes this as a whole. A part of it, and what follows, may be written."""
+
+
 class Sink(Protocol):
     """Takes lines. Both methods may block and may raise `OSError`. A failed block was not written and comes again."""
 
-    def write(self, block: Block) -> None: ...
+    def write(self, block: Block) -> None:
+        """Write a block. Raises `OSError` if it may be tried again, and `Unwritable`."""
+        ...
 
     def close(self) -> None: ...
 

@@ -2,7 +2,7 @@
 
 A bounded queue connects the two threads. If it is full, new changes are dropped and counted. The count takes their
 place in the queue and becomes a record, so a reader knows where and how much is missing. A failed write is retried
-until it succeeds, while the queue fills.
+until it succeeds, while the queue fills. A record that the sink never takes, because it is too large, becomes a gap.
 """
 
 import threading
@@ -16,7 +16,7 @@ import structlog
 
 from controller_core.journal.batches import Batch, Committed, Context, Dropped, Snapshot
 from controller_core.journal.record_encoder import RecordEncoder
-from controller_core.journal.segments import Block, Sink
+from controller_core.journal.segments import Block, Sink, Unwritable
 
 log = structlog.get_logger()
 
@@ -143,11 +143,37 @@ class JournalWriter:
         return self._write_blocks(encoder, Dropped(context=batch.context, count=_size(batch)))
 
     def _write_blocks(self, encoder: RecordEncoder, batch: Waiting) -> bool:
-        for block in _blocks(encoder, batch):
-            if not self._write(block):
+        for first_seq, lines in _blocks(encoder, batch):
+            if not self._write_lines(encoder, batch, first_seq, lines):
                 return False
             time.sleep(_PAUSE_S)
         return True
+
+    def _write_lines(self, encoder: RecordEncoder, batch: Waiting, first_seq: int, lines: list[bytes]) -> bool:
+        """Write lines, and a gap for each that the sink never takes. Return False as `_write` does."""
+        try:
+            return self._write(_block(batch.context, first_seq, lines))
+        except Unwritable as error:
+            if len(lines) == 1:
+                return self._leave_out(encoder, batch, first_seq, error)
+        half = len(lines) // 2
+        return self._write_lines(encoder, batch, first_seq, lines[:half]) and self._write_lines(
+            encoder, batch, first_seq + half, lines[half:]
+        )
+
+    def _leave_out(self, encoder: RecordEncoder, batch: Waiting, seq: int, error: Unwritable) -> bool:
+        """Write a gap in the place of a record. Return False as `_write` does."""
+        log.warning("journal leaves out a record that is too large", journal=str(self._sink), error=str(error))
+        self._count_error()
+        with self._changed:
+            self.counts.dropped += 1
+            self.counts.gaps += 1
+            # Another snapshot would have the same record, and ask for the next one.
+            self._is_broken |= not isinstance(batch, Snapshot)
+        try:
+            return self._write(_block(batch.context, seq, [encoder.encode_gap(batch.context, seq)]))
+        except Unwritable:
+            return True  # a reader finds that a number is missing
 
     def _batches(self) -> Iterator[Waiting]:
         while True:
@@ -162,7 +188,9 @@ class JournalWriter:
                 self._size -= _size(batch)
 
     def _write(self, block: Block) -> bool:
-        """Write a block and retry until it succeeds. Return False if the journal is closed while writing fails."""
+        """Write a block and retry until it succeeds. Return False if the journal is closed while writing fails.
+
+        Raises `Unwritable`."""
         while True:
             try:
                 self._sink.write(block)
@@ -195,7 +223,8 @@ def _size(waiting: Waiting) -> int:
     return max(len(waiting.changes), 1) if isinstance(waiting, Committed) else 1
 
 
-def _blocks(encoder: RecordEncoder, batch: Waiting) -> Iterator[Block]:
+def _blocks(encoder: RecordEncoder, batch: Waiting) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the lines of each block, with the number of the first."""
     lines: list[bytes] = []
     first: int | None = None
     for line in encoder.lines(batch):
@@ -203,10 +232,10 @@ def _blocks(encoder: RecordEncoder, batch: Waiting) -> Iterator[Block]:
             first = encoder.next_seq - 1  # the other numbers of a gap are skipped after its line
         lines.append(line)
         if len(lines) == BLOCK_LINES:
-            yield _block(batch.context, first, lines)
+            yield first, lines
             lines, first = [], None
     if lines and first is not None:
-        yield _block(batch.context, first, lines)
+        yield first, lines
 
 
 def _block(context: Context, first_seq: int, lines: list[bytes]) -> Block:

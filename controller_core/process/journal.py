@@ -72,7 +72,8 @@ class JournalMetrics(Collector):
         for kind, name, documentation, value in (
             (CounterMetricFamily, "records_written", "Records written to the journal", counts.written),
             (CounterMetricFamily, "bytes_written", "Bytes written to the journal", counts.written_bytes),
-            (CounterMetricFamily, "records_dropped", "Records that found the journal's buffer full", counts.dropped),
+            (CounterMetricFamily, "records_dropped",
+             "Records that found the journal's buffer full, or are too large for it", counts.dropped),
             (CounterMetricFamily, "gaps", "Gaps that such records left in the journal", counts.gaps),
             (CounterMetricFamily, "write_errors", "Writes of the journal that failed", counts.errors),
             (GaugeMetricFamily, "failing", "1 while the journal cannot be written", int(counts.is_failing)),

@@ -1,16 +1,21 @@
 """The journal's topic on real brokers, read by Spark: it reads exactly what the sink wrote."""
 
 import json
+import os
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
+from controller_core.journal.batches import Context, Requested
 from controller_core.journal.segments import Block
-from controller_core.journal.topic import TopicSink
+from controller_core.journal.topic import PARTITION, TopicSink
+from controller_core.journal.writer import JournalWriter
+from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.java_clients import java_properties
 from controller_core.wire.connections.librdkafka import librdkafka_source
@@ -69,6 +74,28 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     assert [row.value for row in rows] == written
     assert {(row.source, row.journal) for row in rows} == {(f"{TOPIC}-0", TOPIC)}
     assert [row.line for row in rows] == list(range(50))
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_a_record_that_the_brokers_find_too_large_is_a_gap_and_one_that_is_small_when_compressed_is_written(
+    start_kafka: StartKafka,
+) -> None:
+    kafka = start_kafka(brokers=1)
+    with open_client(kafka.zookeeper_connect) as client:
+        serve_topic(ClusterZnodes(client), TOPIC, [[1]])
+    writer = JournalWriter(TopicSink(TOPIC, kafka.bootstrap_servers))
+    context = Context(
+        cluster_id="c", controller_id=BrokerId(9), controller_epoch=ControllerEpoch(1), event_time_us=0,
+        cause="request", correlation_id="1-1",
+    )  # fmt: skip
+    for api in ("x" * 4_000_000, os.urandom(2_000_000).hex(), "small"):
+        writer.append(Requested(context=context, request={"api": api}))
+    assert writer.close(60)
+    with closing(Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "test"})) as consumer:
+        consumer.assign([TopicPartition(TOPIC, PARTITION, 0)])
+        found = [json.loads(message.value() or b"") for message in consumer.consume(3, timeout=60)]
+    assert [(line["seq"], line["kind"]) for line in found] == [(0, "request"), (1, "gap"), (2, "request")]
 
 
 @pytest.mark.real

@@ -13,8 +13,9 @@ from prometheus_client import CollectorRegistry, Counter
 from structlog.testing import capture_logs
 
 from controller_core.audit.record import AuditRecord, Outcome
-from controller_core.audit.sinks import FileSink, SyslogSink, Unwritable
+from controller_core.audit.sinks import FileSink, SyslogSink
 from controller_core.audit.trail import AuditTrail, SinkWriter
+from controller_core.journal.segments import Unwritable
 
 PATIENCE_S = 30
 

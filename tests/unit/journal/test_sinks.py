@@ -1,19 +1,21 @@
 """The guarantees that the writer needs from every sink: files, and a topic of librdkafka's own broker in memory."""
 
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from controller_core.journal.batches import EachJournal, NoJournal
-from controller_core.journal.segments import Block, SegmentFiles, Sink, segments
+from controller_core.journal.segments import Block, SegmentFiles, Sink, Unwritable, segments
 from controller_core.journal.topic import PARTITION, TopicSink
 from controller_core.journal.writer import JournalWriter
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
-from tests.unit.journal.test_writer import LARGE, commit, snapshot
+from tests.unit.journal.test_writer import LARGE, commit, request, snapshot
 
 TOPIC = "controller-journal"
 
@@ -111,6 +113,66 @@ def test_a_message_has_the_cluster_as_its_key() -> None:
     writer.append(snapshot(1))
     assert writer.close(30)
     assert {key for key, _ in topic.messages(3)} == {b"test"}
+
+
+@pytest.mark.parametrize("lines", [[9 << 20], [6 << 20] * 3], ids=["line", "block"])
+def test_what_is_larger_than_the_buffer_of_the_topic_is_unwritable_and_the_next_block_is_written(
+    lines: list[int],
+) -> None:
+    topic = Topic()
+    data = b"".join(b"x" * length + b"\n" for length in lines)
+    for _ in range(2):
+        with pytest.raises(Unwritable, match=TOPIC):
+            topic.sink.write(Block(epoch=1, first_seq=0, data=data, cluster_id="cluster"))
+    topic.sink.write(block(1))
+
+
+class RefusingProducer:
+    """A producer whose broker refuses what it gets."""
+
+    code = KafkaError.MSG_SIZE_TOO_LARGE
+
+    def __init__(self, _: Mapping[str, object]) -> None:
+        self._on_delivery: list[Callable[[KafkaError, None], None]] = []
+
+    def produce(self, *_: object, on_delivery: Callable[[KafkaError, None], None], **__: object) -> None:
+        self._on_delivery.append(on_delivery)
+
+    def flush(self, _: float) -> int:
+        for tell in self._on_delivery:
+            tell(KafkaError(self.code), None)
+        return 0
+
+    def purge(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (KafkaError.MSG_SIZE_TOO_LARGE, Unwritable),
+        (KafkaError.RECORD_LIST_TOO_LARGE, Unwritable),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, OSError),
+    ],
+)
+def test_only_what_a_broker_finds_too_large_is_unwritable(
+    monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(RefusingProducer, "code", code)
+    monkeypatch.setattr("controller_core.journal.topic.Producer", RefusingProducer)
+    with pytest.raises(error, match=TOPIC):
+        TopicSink(TOPIC, "none").write(block(0))
+
+
+def test_the_topic_takes_a_line_of_more_than_a_megabyte_and_goes_on_after_one_that_is_too_large() -> None:
+    topic = Topic()
+    writer = JournalWriter(topic.sink)
+    for batch in (request(1_100_000), request(10_000_000), commit(1)):
+        writer.append(batch)
+    assert writer.close(30)
+    large, gap, short = map(json.loads, topic.lines(3))
+    assert [each["seq"] for each in (large, gap, short)] == [0, 1, 2]
+    assert (len(large["request"]["api"]), gap["kind"], gap["dropped"]) == (1_100_000, "gap", 1)
 
 
 def test_journals_side_by_side_miss_nothing_of_each_other(tmp_path: Path) -> None:

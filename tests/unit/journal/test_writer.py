@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from controller_core.journal.batches import Committed, Context, Elected, Snapshot, StateCopy
+from controller_core.journal.batches import Batch, Committed, Context, Elected, Requested, Snapshot, StateCopy
 from controller_core.journal.changes import Change, Kind
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import Entry, Finding, Gap, Record, read
-from controller_core.journal.segments import Block, SegmentFiles, segments
+from controller_core.journal.segments import Block, SegmentFiles, Unwritable, segments
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch
@@ -300,6 +300,74 @@ def test_an_unexpected_error_of_a_sink_while_the_journal_is_closed_closes_the_si
     wait_until(lambda: writer.counts.errors == 2, "the batch is given up")
     assert writer.close(30)
     assert sink.is_closed
+
+
+class NarrowSink(SlowSink):
+    """A sink that takes no line with more bytes than this."""
+
+    def __init__(self, directory: Path, most_bytes: int) -> None:
+        super().__init__(directory)
+        self.most_bytes = most_bytes
+
+    def write(self, block: Block) -> None:
+        if any(len(line) > self.most_bytes for line in block.data.splitlines()):
+            raise Unwritable("too large")
+        self.files.write(block)
+
+
+def request(size: int) -> Requested:
+    return Requested(context=context(), request={"api": "x" * size})
+
+
+def large_level() -> FinalizedFeatures:
+    return FinalizedFeatures(features={"x" * LARGE: 1}, epoch=1)
+
+
+def write_to_narrow(directory: Path, batch: Batch, most_bytes: int = 1_000_000) -> JournalWriter:
+    """Return a writer that has written this batch between a snapshot and a change."""
+    writer = JournalWriter(NarrowSink(directory, most_bytes))
+    for each in (snapshot(1), batch, commit(2)):
+        writer.append(each)
+    wait_until(lambda: writer.is_idle, "all is written")
+    return writer
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 5])
+def test_a_record_that_is_too_large_is_a_gap_and_all_others_are_written(tmp_path: Path, place: int) -> None:
+    changes = list(commit(*range(10, 16)).changes)
+    changes[place] = Change(Kind.FEATURES, None, None, large_level())
+    writer = write_to_narrow(tmp_path, Committed(context=context(), changes=changes))
+    assert (writer.counts.dropped, writer.counts.gaps, writer.counts.is_failing) == (1, 1, False)
+    assert writer.wants_snapshot
+    writer.append(snapshot(2))
+    assert writer.close(30)
+    entries = list(read(tmp_path))
+    gap = 3 + place
+    found = [(each.first_seq, each.count, each.is_recorded) for each in entries if isinstance(each, Gap)]
+    assert found == [(gap, 1, True)]
+    assert seqs(entries) == [seq for seq in range(13) if seq != gap]
+    folded = fold(entries)
+    assert (folded.findings, folded.image is not None) == ([], True)
+
+
+def test_a_request_that_is_too_large_is_a_gap_and_the_next_change_is_written(tmp_path: Path) -> None:
+    writer = write_to_narrow(tmp_path, request(1_100_000))
+    assert writer.close(30)
+    assert seqs(list(read(tmp_path))) == [0, 1, 2, 4]
+
+
+def test_a_snapshot_with_a_record_that_is_too_large_is_not_taken_again_at_once(tmp_path: Path) -> None:
+    writer = write_to_narrow(tmp_path, Snapshot(context=context(), state=StateCopy(features=large_level())))
+    assert writer.counts.gaps == 1
+    assert not writer.wants_snapshot
+    assert writer.close(30)
+    assert fold(read(tmp_path)).image is None
+
+
+def test_a_sink_that_does_not_take_the_gap_itself_does_not_stop_the_journal(tmp_path: Path) -> None:
+    writer = write_to_narrow(tmp_path, request(1_000), most_bytes=100)
+    assert (writer.counts.written, writer.counts.dropped) == (0, 5)
+    assert writer.close(30)
 
 
 def tear(directory: Path, data: bytes = b'{"v":1,"contr') -> None:
