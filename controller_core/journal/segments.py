@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 SUFFIX: Final = ".jsonl"
 _TAIL_BYTES: Final = 1 << 20
-"""Bytes at the end of a file in which the last whole line is looked for. Lines are much shorter."""
+"""Bytes that are read at once to find the end of the last whole line. Nearly all lines are much shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,10 +170,12 @@ def heal(path: Path) -> None:
 
 def _cut_torn_line(descriptor: int) -> int:
     """Cut off everything after the last whole line. Return the remaining size in bytes."""
-    size = os.fstat(descriptor).st_size
-    start = max(size - _TAIL_BYTES, 0)
-    tail = os.pread(descriptor, size - start, start)
-    end = start + tail.rfind(b"\n") + 1
+    size = end = os.fstat(descriptor).st_size
+    found = 0
+    while end > 0 and not found:
+        start = max(end - _TAIL_BYTES, 0)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n") + 1
+        end = start + found
     if end < size:
         os.ftruncate(descriptor, end)
     return end

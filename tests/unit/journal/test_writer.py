@@ -387,6 +387,17 @@ def test_a_torn_last_line_is_a_finding_and_the_next_writer_heals_it(tmp_path: Pa
     assert folded.image is not None
 
 
+def test_a_torn_line_is_cut_off_from_its_beginning_however_long_it_is(tmp_path: Path) -> None:
+    write(tmp_path, snapshot(1), commit(2))
+    whole = segments(tmp_path)[0].read_bytes()
+    tear(tmp_path, b"x" * (3 * LARGE))
+    write(tmp_path, snapshot(2, epoch=2))
+    assert segments(tmp_path)[0].read_bytes() == whole
+    (tmp_path / "0000000003-000000000000000.jsonl").write_bytes(b"x" * (3 * LARGE))
+    write(tmp_path, snapshot(3, epoch=4))
+    assert segments(tmp_path)[2].read_bytes() == b""
+
+
 def test_a_line_that_someone_is_still_writing_is_not_cut(tmp_path: Path) -> None:
     other = SegmentFiles(tmp_path, segment_bytes=LARGE)
     other.write(Block(epoch=1, first_seq=0, data=b"half of"))
