@@ -1,4 +1,4 @@
-"""The security of ZooKeeper ensembles: properties files, each for the servers that it names.
+"""The security of clusters with ZooKeeper: properties files, each for the servers and the chroot that it names.
 
 A KafkaCluster contains the address of its ZooKeeper, and anybody who may write a KafkaCluster could name a server of
 their own. So the file of the operator's owner decides who gets its credentials: the servers in its `zookeeper.connect`,
@@ -15,16 +15,25 @@ from controller_core.wire.connections.broker_properties import PLAINTEXT, Broker
 from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, parse_zk_security
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.client_files import BOOTSTRAP
+from controller_operator.resources.cluster_address import AtZooKeeper
 
 _CONNECT: Final = "zookeeper.connect"
 _DEFAULT_PORT: Final = "2181"
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A cluster, as a connect string names it."""
+
+    servers: frozenset[str]
+    chroot: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
     """The content of a file when it was last read."""
 
-    servers: frozenset[str]
+    name: _Name
     zookeeper: ZkSecurity
     listener: BrokerListener
 
@@ -37,13 +46,16 @@ class Ensembles:
         self._said: dict[Path, _Said] = {}
 
     def check(self) -> None:
-        """Raise `InvalidProperties` for a file that is unusable or names no servers."""
+        """Raise `InvalidProperties` for a file that is unusable, names no servers, or names the cluster of another
+        file."""
         for file in self._files:
             if self._read(file) is None and not read_properties(file).get(BOOTSTRAP):
                 raise InvalidProperties(
                     f"{file} has no {_CONNECT}: name the servers that may get its credentials, or the brokers of a cluster "
                     f"without ZooKeeper by {BOOTSTRAP}"
                 )
+        for said in tuple(self._said.values()):
+            self._find(said.name)
 
     def check_brokers(self) -> None:
         """Raise `InvalidProperties` for unusable credentials for brokers."""
@@ -53,22 +65,36 @@ class Ensembles:
                 said.listener.security()
 
     def security_of(self, connect: str) -> ZkSecurity:
-        """Return the security of an ensemble by its connect string, regardless of a chroot and the order of servers.
+        """Return the security of a cluster by its connect string, regardless of the order of servers.
 
-        Raises `InvalidProperties` if a file that must be read is unusable."""
-        servers = _servers(connect)
+        Raises `InvalidProperties` if a file is unusable, or if several files may be meant."""
         for file in self._files:
-            said = self._read(file)
-            if said is not None and servers <= said.servers:
-                return said.zookeeper
-        return NO_ZK_SECURITY
+            self._read(file)
+        said = self._find(_parse_name(connect))
+        return said.zookeeper if said is not None else NO_ZK_SECURITY
 
     def listener_of(self, connect: str) -> BrokerListener:
-        """Return the listener of an ensemble's brokers, by the file at the last connection to the ensemble. Credentials
+        """Return the listener of a cluster's brokers, by the file at the last connection to the ensemble. Credentials
         are read again for each connection."""
-        servers = _servers(connect)
-        said = (self._said[file] for file in self._files if file in self._said)
-        return next((each.listener for each in said if servers <= each.servers), ANY_PLAINTEXT)
+        try:
+            said = self._find(_parse_name(connect))
+        except InvalidProperties:
+            return ANY_PLAINTEXT
+        return said.listener if said is not None else ANY_PLAINTEXT
+
+    def _find(self, name: _Name) -> _Said | None:
+        """Return the content of the file for a cluster: the one that names its servers and chroot; if there is none, the
+        one that names its servers. Raises `InvalidProperties` if there are several."""
+        found = {file: said for file, said in self._said.items() if name.servers <= said.name.servers}
+        whole = {file: said for file, said in found.items() if said.name.chroot == name.chroot}
+        meant = whole or found
+        if len(meant) > 1:
+            which = f"and the chroot /{name.chroot}" if whole else f"and none names the chroot /{name.chroot}"
+            raise InvalidProperties(
+                f"{' and '.join(map(str, meant))} name the same servers in {_CONNECT}, {which}: name each cluster by its "
+                "servers and its chroot in one file"
+            )
+        return next(iter(meant.values()), None)
 
     def _read(self, file: Path) -> _Said | None:
         """Read a file. Return None if it names no ensemble."""
@@ -77,7 +103,7 @@ class Ensembles:
             self._said.pop(file, None)
             return None
         self._said[file] = said = _Said(
-            servers=_servers(properties[_CONNECT]),
+            name=_parse_name(properties[_CONNECT]),
             zookeeper=parse_zk_security(properties, file.parent),
             listener=_listener(BrokerProperties(properties, file.parent), file),
         )
@@ -92,9 +118,10 @@ def _listener(properties: BrokerProperties, file: Path) -> BrokerListener:
     return BrokerListener(name=name, protocol=protocol, security=SecuredBrokers(file).source(name, protocol))
 
 
-def _servers(connect: str) -> frozenset[str]:
+def _parse_name(connect: str) -> _Name:
     hosts = (host.strip().lower() for host in connect.partition("/")[0].split(","))
-    return frozenset(host if _has_port(host) else f"{host}:{_DEFAULT_PORT}" for host in hosts)
+    servers = frozenset(host if _has_port(host) else f"{host}:{_DEFAULT_PORT}" for host in hosts)
+    return _Name(servers, AtZooKeeper(connect).chroot)
 
 
 def _has_port(host: str) -> bool:

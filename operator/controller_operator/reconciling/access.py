@@ -157,7 +157,7 @@ class ClusterAccess:
         address, present = cluster.spec.address, self._present_id(cluster)
         change = find_own_change(cluster, cluster, present)
         cluster_id = present if change is not None and change.is_accepted else cluster.status.cluster_id or present
-        return ClusterIdentity(cluster_id, _chroot(address)) if cluster_id else address
+        return ClusterIdentity(cluster_id, address.chroot) if cluster_id else address
 
     def _present_id(self, cluster: KafkaCluster) -> str | None:
         """Return the id of the Kafka cluster that was last seen at the address of a KafkaCluster."""
@@ -395,12 +395,6 @@ def _identity_trouble(granted: Granted) -> Verdict | None:
         )
         return Verdict.make_working(Reason.CLUSTER_NOT_IDENTIFIED, message)
     return None
-
-
-def _chroot(address: ClusterAddress) -> str:
-    """Return the chroot of an address with normalized slashes; empty without ZooKeeper."""
-    connect = address.connect if isinstance(address, AtZooKeeper) else ""
-    return "/".join(("", *filter(None, connect.split("/")[1:])))
 
 
 def _make_allowance(namespace: str, entry: AllowedNamespace) -> Allowance | None:

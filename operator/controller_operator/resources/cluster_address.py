@@ -11,6 +11,11 @@ class AtZooKeeper:
     connect: str
     """Same format as `zookeeper.connect` of the brokers."""
 
+    @property
+    def chroot(self) -> str:
+        """The chroot without outer or double slashes; empty if there is none."""
+        return "/".join(filter(None, self.connect.split("/")[1:]))
+
     def __str__(self) -> str:
         return self.connect
 
@@ -21,6 +26,11 @@ class AtBrokers:
 
     bootstrap_servers: str
     """Same format as `bootstrap.servers` of the clients."""
+
+    @property
+    def chroot(self) -> str:
+        """Empty: there is no ZooKeeper."""
+        return ""
 
     def __str__(self) -> str:
         return self.bootstrap_servers

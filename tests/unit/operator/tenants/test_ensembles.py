@@ -112,3 +112,47 @@ def test_a_file_for_nobody_is_refused_at_the_start(tmp_path: Path) -> None:
         Ensembles([file]).check()
     with pytest.raises(InvalidProperties, match="absent"):
         Ensembles([tmp_path / "absent"]).check()
+
+
+def write_clusters(folder: Path, *chroots: str) -> list[Path]:
+    """Write files of clusters that share an ensemble, each with the logins `zkN:secret` and `brokerN:secret`."""
+    files = []
+    for number, chroot in enumerate(chroots):
+        files.append(folder / f"cluster-{number}")
+        files[-1].write_text(
+            SECURED.replace("connect=zk:2181", f"connect=zk-0:2181,zk-1:2181{chroot}").replace(
+                '"broker"', f'"broker{number}"'
+            )
+            + f"zookeeper.auth.digest=zk{number}:secret\n"
+        )
+    return files
+
+
+@pytest.mark.parametrize(
+    ("connect", "number"),
+    [("zk-0,zk-1/kafka-a", 0), ("zk-1,zk-0/kafka-b", 1), ("zk-1/kafka-b/", 1), ("zk-0:2181//kafka-b", 1)],
+)
+def test_clusters_that_share_an_ensemble_are_told_apart_by_their_chroots(
+    tmp_path: Path, connect: str, number: int
+) -> None:
+    ensembles = Ensembles(write_clusters(tmp_path, "/kafka-a", "/kafka-b"))
+    ensembles.check()
+    digest = ensembles.security_of(connect).digest
+    assert digest is not None
+    assert digest.username == f"zk{number}"
+    security = ensembles.listener_of(connect).security
+    assert security is not None
+    login = security().login
+    assert isinstance(login, Login)
+    assert login.username == f"broker{number}"
+
+
+def test_a_cluster_whose_file_is_in_doubt_gets_no_login_of_another(tmp_path: Path) -> None:
+    ensembles = Ensembles(write_clusters(tmp_path, "/kafka-a", "/kafka-b"))
+    with pytest.raises(InvalidProperties, match=r"cluster-0 and .*cluster-1 .*none names the chroot /kafka-c"):
+        ensembles.security_of("zk-0/kafka-c")
+
+
+def test_two_files_for_one_cluster_are_refused_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(InvalidProperties, match=r"cluster-0 and .*cluster-1 name the same servers"):
+        Ensembles(write_clusters(tmp_path, "/kafka", "/kafka/")).check()
