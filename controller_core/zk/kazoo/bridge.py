@@ -164,7 +164,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._login: NameAndPassword | None = None
         self._is_being_admitted = False
         self.trouble: str | None = None
-        """The reason why the last attempt to connect failed, or why the connection before it ended."""
+        """The reason why the last attempt to connect failed; None if it did not."""
         self.refusals = 0
         """Refused logins since the last successful one."""
         self._tried: set[_Server] = set()
@@ -275,6 +275,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
             self._is_being_admitted = False
         # Only now the client counts as connected: the login is over.
         self.refusals = 0
+        self.trouble = None
         self._session_callback(KeeperState.CONNECTED)
         return timeouts
 

@@ -45,6 +45,16 @@ _REFUSED: Final[dict[type[Exception], type[TransactionFailed]]] = {
 }
 
 
+def explain_loss(answer: object, trouble: str | None) -> object:
+    """Return the `ConnectionLost` for a lost answer, with the reason why there is no new connection yet. Other answers
+    are returned unchanged."""
+    if trouble is None or not isinstance(answer, _RETRIABLE):
+        return answer
+    result = ConnectionLost(f"{translate_error(answer)}: {trouble}")
+    result.__cause__ = answer
+    return result
+
+
 def translate_error(error: Exception) -> ZkError:
     """Return the `ZkError` for an exception of kazoo, with that exception as its cause."""
     if isinstance(error, ZkError):

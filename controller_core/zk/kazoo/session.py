@@ -20,7 +20,7 @@ from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEve
 
 from controller_core.names import NAMES, Names
 from controller_core.zk.kazoo.bridge import BridgedClient, Mailbox, Request
-from controller_core.zk.kazoo.errors import translate_error, translate_failure
+from controller_core.zk.kazoo.errors import explain_loss, translate_error, translate_failure
 from controller_core.zk.kazoo.requests import (
     MAX_REQUEST_BYTES,
     AddTreeWatch,
@@ -318,8 +318,10 @@ class KazooSession:
         return divide_by_request_size(paths, min(MAX_REQUEST_BYTES, self._max_request_bytes // 2))
 
     async def _answers(self, requests: Sequence[Request]) -> list[Any]:
-        """Return the answer to each request, or kazoo's exception for it."""
-        return await asyncio.gather(*self._client.submit(requests), return_exceptions=True)
+        """Return the answer to each request, or the exception for it: kazoo's, or `ConnectionLost` with the reason."""
+        answers = await asyncio.gather(*self._client.submit(requests), return_exceptions=True)
+        trouble = self._client.trouble
+        return [explain_loss(each, trouble) for each in answers] if trouble else answers
 
 
 def _values(answers: list[Any]) -> list[Any]:
