@@ -264,20 +264,25 @@ async def _import_topics(
     left_out: "LeftOut",
 ) -> "AsyncGenerator[Imported, None]":
     from controller_operator.clusters.opening import make_poller
-    from controller_operator.connecting import make_listener_finder, make_zookeeper_connector
-    from controller_operator.kafka.ensembles import Ensembles
+    from controller_operator.connecting import make_zookeeper_connector
+    from controller_operator.kafka.cluster_files import ClusterFiles
     from controller_operator.resources.cluster_address import AtZooKeeper
     from kontroller.importing.live_topics import import_seen_topics, import_topics
 
+    files = ClusterFiles(settings.properties)
     if isinstance(address, AtZooKeeper):
-        session = await make_zookeeper_connector(settings)(address.connect)
+        files.security_of(address.connect)  # an unusable file is a wrong command, not a failure
+        session = await make_zookeeper_connector(settings, files)(address.connect)
         try:
             async for each in import_topics(session, choice, target, names, left_out):
                 yield each
         finally:
             await session.close()
         return
-    poller = make_poller(address, make_listener_finder(settings, Ensembles(settings.properties)))
+    listener = files.listener_of(address)
+    if listener.security is not None:
+        listener.security()
+    poller = make_poller(address, files.listener_of)
     poller.start()
     try:
         view = await poller.refresh()

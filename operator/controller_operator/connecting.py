@@ -1,4 +1,4 @@
-"""The operator's connections to ZooKeeper and brokers, by its settings."""
+"""The operator's connections to ZooKeeper, by its settings."""
 
 from functools import partial
 from typing import Final
@@ -8,36 +8,16 @@ from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.learned_limit import LearnedLimitSession
 from controller_core.zk.session import ZkSession
 from controller_operator.clusters.pool import Connect
-from controller_operator.kafka.broker_listeners import BrokerListener, ListenerOf
-from controller_operator.kafka.client_files import ClientFiles
-from controller_operator.kafka.ensembles import Ensembles
+from controller_operator.kafka.cluster_files import ClusterFiles
 from controller_operator.observation.observation import NotCurrent
 from controller_operator.observation.observer import ChrootMissing
-from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 from controller_operator.settings import OperatorSettings
 
 _CONNECT_TIMEOUT_MS: Final = 10_000
 
 
-def make_listener_finder(settings: OperatorSettings, ensembles: Ensembles) -> ListenerOf:
-    """Return a function that finds the listener of any cluster's brokers. Raises `InvalidProperties`."""
-    files = ClientFiles(settings.properties)
-    files.check()
-
-    def listener_of(address: ClusterAddress) -> BrokerListener:
-        match address:
-            case AtZooKeeper(connect=connect):
-                return ensembles.listener_of(connect)
-            case AtBrokers():
-                return files.listener_of(address)
-
-    return listener_of
-
-
-def make_zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:
-    """Return a function that opens ZooKeeper sessions with the timeout of the settings. Raises `InvalidProperties`."""
-    ensembles = ensembles or Ensembles(settings.properties)
-    ensembles.check()
+def make_zookeeper_connector(settings: OperatorSettings, files: ClusterFiles) -> Connect:
+    """Return a function that opens ZooKeeper sessions with the timeout of the settings and the security of the files."""
 
     async def connect(address: str) -> ZkSession:
         try:
@@ -47,7 +27,7 @@ def make_zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | 
                 session_timeout_ms=settings.zookeeper_session_timeout_ms,
                 connect_timeout_ms=_CONNECT_TIMEOUT_MS,
                 jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
-                security=partial(ensembles.security_of, address),
+                security=partial(files.security_of, address),
             )
         except (ValueError, InvalidProperties) as error:
             raise NotCurrent(str(error)) from error

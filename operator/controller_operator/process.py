@@ -22,9 +22,9 @@ from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.admission.server import AdmissionServer
 from controller_operator.clusters.pool import Connect
-from controller_operator.connecting import make_listener_finder, make_zookeeper_connector
+from controller_operator.connecting import make_zookeeper_connector
 from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
-from controller_operator.kafka.ensembles import Ensembles
+from controller_operator.kafka.cluster_files import ClusterFiles
 from controller_operator.kubernetes.api_client import ApiRequests
 from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects, load_configuration
 from controller_operator.kubernetes.object_api import ObjectApi
@@ -66,19 +66,20 @@ async def operate(
     the last two a new process must follow.
     """
     rules = read_topic_rules(settings.topic_rules) if settings.topic_rules is not None else NO_RULES
-    ensembles = Ensembles(settings.properties)
-    ensembles.check_brokers()
-    connect = connect or make_zookeeper_connector(settings, ensembles)
-    listener_of = make_listener_finder(settings, ensembles)
+    files = ClusterFiles(settings.properties)
+    for fault in files.find_faults():
+        _log.error("properties file unusable", error=str(fault))
+    reading = make_zookeeper_connector(settings, files)
+    connect = connect or reading
     async with AsyncExitStack() as stack:
         objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
         watcher = make_watcher(objects)
         elector = await _start_elector(settings, stack)
         runtime = (
-            make_leading_runtime(settings, objects, watcher, connect, elector, listener_of, rules)
+            make_leading_runtime(settings, objects, watcher, connect, elector, files.listener_of, rules)
             if elector
             else OperatorRuntime(
-                settings, objects, watcher, connect, listener_of=listener_of, home=_home(settings), rules=rules
+                settings, objects, watcher, connect, listener_of=files.listener_of, home=_home(settings), rules=rules
             )
         )
         if settings.metrics_port is not None:
@@ -96,8 +97,7 @@ async def operate(
                 settings.liveness, health=runtime.is_stuck, readiness=readiness, refusals=runtime.metrics.refusals
             )
             stack.push_async_callback(stop_answering)
-        reading = make_zookeeper_connector(settings, ensembles)
-        _serve_webhook(settings, runtime, watcher, stack, reading, listener_of, rules)
+        _serve_webhook(settings, runtime, watcher, stack, reading, files.listener_of, rules)
         _log.info("operator begins", namespaces=settings.namespace or "all", lease=settings.lease)
         try:
             await run_until_one_ends(_lead(runtime, elector), watcher.keep())

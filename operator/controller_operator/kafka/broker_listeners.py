@@ -39,8 +39,7 @@ class BrokerListener:
 
 ANY_PLAINTEXT: Final = BrokerListener()
 ListenerOf: TypeAlias = Callable[[ClusterAddress], BrokerListener]
-"""Returns the listener of a cluster's brokers. Raises `InvalidProperties` for a bad file of a cluster without
-ZooKeeper."""
+"""Returns the listener of a cluster's brokers."""
 
 
 def any_plaintext(_address: ClusterAddress) -> BrokerListener:

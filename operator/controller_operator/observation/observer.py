@@ -18,6 +18,7 @@ from typing import Final
 import structlog
 
 from controller_core.model.snapshot import Snapshot
+from controller_core.security.properties_file import InvalidProperties
 from controller_core.supervision import start_supervised
 from controller_core.zk.session import AccessRefused, TreeWatchUnsupported, Watch, ZkError, ZkSession
 from controller_core.zk.snapshots.known_znodes import LISTS, SINGLES, TREES, KnownZnodes
@@ -262,9 +263,8 @@ class ClusterObserver:
         if trouble != self.observation.trouble:
             log = _log.error if isinstance(error, AccessRefused) else _log.warning
             log("cluster out of sight", trouble=trouble)
-            is_chroot = isinstance(error, ChrootMissing)
-            reason = Reason.CHROOT_NOT_FOUND if is_chroot else Reason.ZOOKEEPER_UNAVAILABLE
-            await self._observations.tell(Observation(view=self.observation.view, trouble=trouble, reason=reason))
+            observation = Observation(view=self.observation.view, trouble=trouble, reason=_find_reason(error))
+            await self._observations.tell(observation)
 
     async def _wait_for_connection(self) -> None:
         if self._session is None:
@@ -275,3 +275,9 @@ class ClusterObserver:
         else:
             # Connected and still refused: do not spin.
             await asyncio.sleep(self._debounce_s)
+
+
+def _find_reason(error: Exception) -> Reason:
+    if isinstance(error, ChrootMissing):
+        return Reason.CHROOT_NOT_FOUND
+    return Reason.NOT_ADMITTED if isinstance(error.__cause__, InvalidProperties) else Reason.ZOOKEEPER_UNAVAILABLE

@@ -95,7 +95,8 @@ class Reason(StrEnum):
     BROKERS_UNAVAILABLE = "BrokersUnavailable", "None of the required brokers answers; retried."
     NOT_ADMITTED = (
         "NotAdmitted",
-        "The brokers refuse the operator, or are not the expected brokers; retried.",
+        "The brokers refuse the operator, are not the expected brokers, or the operator's properties file for the cluster"
+        " is unusable; retried.",
     )
     NO_CONTROLLER = "NoController", "The cluster has no controller; retried."
     CLUSTER_NOT_IDENTIFIED = (

@@ -18,6 +18,7 @@ from controller_core.client.transport.request_client import RequestClient
 from controller_core.process.logging import configure_logging
 from controller_core.zk.session import ZkSession
 from controller_operator.connecting import make_zookeeper_connector
+from controller_operator.kafka.cluster_files import ClusterFiles
 from controller_operator.kubernetes.api_server import kubernetes_objects
 from controller_operator.main import run
 from controller_operator.settings import OperatorSettings
@@ -89,7 +90,7 @@ async def main(namespaces: str, liveness_port: str, die_after: str = "") -> None
         missing_cluster_grace_seconds=3,
     )
     count = WriteCount(int(die_after) if die_after else None)
-    connect = make_zookeeper_connector(settings)
+    connect = make_zookeeper_connector(settings, ClusterFiles([]))
 
     async def connect_and_count(address: str) -> ZkSession:
         slow = _slow_down(await connect(address), "ZooKeeper", _WRITES_OF_ZNODES)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import ANY_VERSION, Create, SetData, Watch, ZkNode, ZkSession
 from controller_operator.connecting import make_zookeeper_connector
+from controller_operator.kafka.cluster_files import ClusterFiles
 from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiUnavailable
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.observation.observer import ChrootMissing
@@ -408,6 +410,18 @@ async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pyte
         assert around.condition(CLUSTER)["status"] == "False"
 
 
+async def test_an_unusable_properties_file_is_reported_on_its_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"zookeeper.connect={CONNECT}\nzookeeper.auth.digest=oops\n")
+    connect = make_zookeeper_connector(OperatorSettings(all_namespaces=True), ClusterFiles([file]))
+    monkeypatch.setattr(Operating, "connect", lambda _self, address: connect(address))
+    async with run_operator(unreachable_grace_seconds=0) as around:
+        await around.wait_for_reason(CLUSTER, "NotAdmitted")
+        assert f"{file}: zookeeper.auth.digest is not USER:PASSWORD" in around.condition(CLUSTER)["message"]
+
+
 async def test_the_operator_s_own_session_makes_no_chroot(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
@@ -426,6 +440,6 @@ async def test_the_operator_s_own_session_makes_no_chroot(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("controller_operator.connecting.KazooSession.connect", connect)
     with pytest.raises(ChrootMissing, match="there is no /kafak"):
-        await make_zookeeper_connector(OperatorSettings(all_namespaces=True))("zk:2181/kafak")
+        await make_zookeeper_connector(OperatorSettings(all_namespaces=True), ClusterFiles([]))("zk:2181/kafak")
     assert asked["makes_chroot"] is False
     assert Session.closed
