@@ -160,6 +160,6 @@ def _name(cluster: KafkaCluster) -> str:
 
 def _command(resource: Resource[Any, Any], present: str) -> str:
     """The id is quoted for the shell: it is what a cluster says of itself."""
-    about, kind = resource.metadata, resource.definition.kind.lower()
+    about, kind = resource.metadata, resource.definition.crd_name
     accepted = quote(f"{ACCEPT_CLUSTER_ANNOTATION}={present}")
     return f"kubectl annotate {kind} {about.name} --namespace {about.namespace} --overwrite {accepted}"

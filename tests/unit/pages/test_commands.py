@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from controller_operator.resources import KINDS
 from tests.e2e.pages.page_commands import Block, CommandFailed, read_blocks, run_block
 from tests.e2e.pages.walks import WALKS, Walk
 from tests.e2e.release import PROJECT
@@ -37,6 +38,17 @@ def test_a_command_in_a_list_is_a_block_on_the_site_too(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_no_option_stands_before_the_plugin_because_kubectl_refuses_it(page: str) -> None:
     assert re.findall(r"kubectl (?:-\S+ (?:\S+ )?)+kontroller .*", (PROJECT / page).read_text()) == []
+
+
+@pytest.mark.parametrize("page", ["docs/operations.md", "docs/migration.md", "docs/gitops.md"])
+def test_a_command_beside_another_tool_names_the_kind_with_its_group(page: str) -> None:
+    names = "|".join(
+        name
+        for each in (kind.definition for kind in KINDS)
+        for name in (each.kind.lower(), each.plural, each.short_name)
+    )
+    bare = re.compile(rf"kubectl (?!kontroller)[^\n|]*?\s(?:{names})(?:[\s/].*)?$", re.MULTILINE)
+    assert bare.findall((PROJECT / page).read_text().replace("`", "\n")) == []
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=str)

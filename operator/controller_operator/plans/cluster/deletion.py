@@ -9,6 +9,7 @@ from collections.abc import Collection
 from controller_core.model.wording import format_count, list_some
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.plans.outcome import Verdict
+from controller_operator.resources import KafkaCluster
 from controller_operator.resources.common import DELETE_FIRST_ANNOTATION, ObjectMeta
 from controller_operator.resources.conditions import Reason
 
@@ -41,6 +42,6 @@ def _explain_need(cluster: ObjectMeta, dependents: Collection[Key]) -> str:
     verb = "refers" if len(dependents) == 1 else "refer"
     return (
         f"{describe_dependents(dependents)} {verb} to it. Delete these first. To delete it without them, so that their"
-        f" topics and data stay: kubectl annotate kafkacluster {cluster.name} --namespace {cluster.namespace}"
-        f" {DELETE_FIRST_ANNOTATION}=true"
+        f" topics and data stay: kubectl annotate {KafkaCluster.definition.crd_name} {cluster.name}"
+        f" --namespace {cluster.namespace} {DELETE_FIRST_ANNOTATION}=true"
     )

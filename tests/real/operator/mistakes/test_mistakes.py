@@ -365,7 +365,7 @@ def test_a_cluster_that_is_deleted_first_waits_and_says_for_what(stage: Stage) -
     stage.objects.wait_ready("kafkacluster", "doomed", "False", "WaitingForDependents")
     assert stage.objects.condition("kafkacluster", "doomed")["message"] == (
         f"being deleted: 1 KafkaTopic ({NAMESPACE}/left) refers to it. Delete these first. To delete it without them, so"
-        f" that their topics and data stay: kubectl annotate kafkacluster doomed --namespace {NAMESPACE}"
+        f" that their topics and data stay: kubectl annotate kafkaclusters.kontroller.dev doomed --namespace {NAMESPACE}"
         " kontroller.dev/delete-before-dependents=true"
     )
     row = stage.row("kafkacluster", "doomed")

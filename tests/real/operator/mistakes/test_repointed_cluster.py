@@ -83,8 +83,9 @@ def test_nothing_is_done_in_the_other_cluster_until_a_person_accepts_it(
     assert objects.condition(*MOVED)["message"] == (
         f"KafkaCluster {NAMESPACE}/switch leads to Kafka cluster {second.cluster_id}, and this object was carried out in "
         f"Kafka cluster {known}: nothing is done in {second.cluster_id}. Correct the address of the KafkaCluster. To have "
-        f"this object carried out in {second.cluster_id}, as if it were new: kubectl annotate kafkatopic moved --namespace "
-        f"{NAMESPACE} {accept} (or, for all objects of the KafkaCluster: kubectl annotate kafkacluster switch --namespace "
+        f"this object carried out in {second.cluster_id}, as if it were new: kubectl annotate "
+        f"kafkatopics.kontroller.dev moved --namespace {NAMESPACE} {accept} (or, for all objects of the KafkaCluster: "
+        "kubectl annotate kafkaclusters.kontroller.dev switch --namespace "
         f"{NAMESPACE} {accept})"
     )
     said = objects.condition(*CLUSTER)["message"]

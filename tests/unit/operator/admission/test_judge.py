@@ -337,7 +337,7 @@ async def test_the_deletion_of_a_cluster_that_objects_need_is_refused_with_how_m
     assert judgement.refusal == (
         "KafkaCluster platform/demo is still needed: 1 FeatureSet and 2 KafkaTopics (shop/a, shop/b, shop/levels) refer"
         " to it. Delete these first. To delete it without them, so that their topics and data stay: kubectl annotate"
-        " kafkacluster demo --namespace platform kontroller.dev/delete-before-dependents=true"
+        " kafkaclusters.kontroller.dev demo --namespace platform kontroller.dev/delete-before-dependents=true"
     )
 
 

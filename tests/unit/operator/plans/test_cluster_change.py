@@ -64,16 +64,17 @@ class TestWordsOfAnObject:
         assert message_about(a_topic("A"), kafka_cluster()) == (
             "KafkaCluster platform/demo leads to Kafka cluster B, and this object was carried out in Kafka cluster A:"
             " nothing is done in B. Correct the address of the KafkaCluster. To have this object carried out in B, as if it"
-            " were new: kubectl annotate kafkatopic orders --namespace shop --overwrite kontroller.dev/accept-cluster=B"
-            " (or, for all objects of the KafkaCluster: kubectl annotate kafkacluster demo --namespace platform --overwrite"
-            " kontroller.dev/accept-cluster=B)"
+            " were new: kubectl annotate kafkatopics.kontroller.dev orders --namespace shop --overwrite"
+            " kontroller.dev/accept-cluster=B (or, for all objects of the KafkaCluster: kubectl annotate"
+            " kafkaclusters.kontroller.dev demo --namespace platform --overwrite kontroller.dev/accept-cluster=B)"
         )
 
     def test_name_one_command_if_the_kafka_cluster_itself_led_elsewhere(self) -> None:
         assert message_about(a_topic(None), kafka_cluster("A")) == (
             "KafkaCluster platform/demo leads to Kafka cluster B, and led to Kafka cluster A before: nothing is done in B."
             " Correct the address of the KafkaCluster. To have all of its objects carried out in B, as if they were new:"
-            " kubectl annotate kafkacluster demo --namespace platform --overwrite kontroller.dev/accept-cluster=B"
+            " kubectl annotate kafkaclusters.kontroller.dev demo --namespace platform --overwrite"
+            " kontroller.dev/accept-cluster=B"
         )
 
     def test_quote_an_id_that_a_shell_would_read_otherwise(self) -> None:
@@ -91,7 +92,7 @@ class TestWordsOfAKafkaCluster:
             "the cluster at zk:2181 is Kafka cluster B, and 3 objects that refer to it were carried out in Kafka cluster A;"
             " 1 object that refers to it was carried out in Kafka cluster C: nothing is done for them in B. Correct the "
             "address. To have all objects of this KafkaCluster carried out in B, as if they were new: kubectl annotate "
-            "kafkacluster demo --namespace platform --overwrite kontroller.dev/accept-cluster=B"
+            "kafkaclusters.kontroller.dev demo --namespace platform --overwrite kontroller.dev/accept-cluster=B"
         )
 
     def test_say_where_it_led_before(self) -> None:
