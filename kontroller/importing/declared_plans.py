@@ -13,9 +13,10 @@ from controller_operator.resources import RebalancePlan
 from controller_operator.resources.approval import Approval
 from controller_operator.resources.common import PAUSE_ANNOTATION, is_object_name
 from kontroller.importing.declared import NAMED_BY_TEMPLATE, NO_CLUSTER, TEMPLATE, Given
-from kontroller.importing.documents import Imported, Inexpressible, InOneLine, LeftOut, build_document, refer_to
+from kontroller.importing.documents import Imported, Inexpressible, LeftOut, build_document, refer_to
 from kontroller.importing.kept_metadata import select_annotations, select_labels
 from kontroller.importing.object_names import NameTaken, ObjectNames
+from kontroller.yaml_output import InOneLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

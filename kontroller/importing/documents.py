@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from controller_core.model.topics.config_keys import find_declarable
@@ -16,8 +15,8 @@ from controller_core.model.wording import shorten
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.common import API_VERSION, Resource
 from controller_operator.resources.topic import count_replicas
+from kontroller.yaml_output import InOneLine, dump_yaml
 
-_WIDTH: Final = 110
 _NOTES_LIMIT: Final = 5
 
 
@@ -125,8 +124,8 @@ def build_document(
 def format_yaml(imported: Imported) -> str:
     """Return one document of the output, or a comment about the source."""
     if imported.document is not None:
-        return "---\n" + _dump(imported.document)
-    instead = "" if imported.instead is None else _dump(imported.instead)
+        return "---\n" + dump_yaml(imported.document)
+    instead = "" if imported.instead is None else dump_yaml(imported.instead)
     lines = f"{chr(10).join(_list_reasons(imported))}\n{instead}".splitlines()
     return "".join(f"# {line}\n" for line in lines)
 
@@ -165,23 +164,3 @@ def _require_valid(kind: type[BaseModel], document: Mapping[str, Any]) -> None:
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
         raise Inexpressible("; ".join(wrong)) from error
-
-
-class InOneLine(list[Any]):
-    """A list that is written on one line."""
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the C implementation if there is one
-    """Writes a repeated list in full instead of as an alias."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-_Dumper.add_representer(
-    InOneLine, lambda dumper, each: dumper.represent_sequence("tag:yaml.org,2002:seq", each, flow_style=True)
-)
-
-
-def _dump(value: Any) -> str:
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True))

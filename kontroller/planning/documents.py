@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import yaml
 from pydantic import ValidationError
 
 from controller_core.client.reassigning.assignments import format_reassignment
@@ -17,11 +16,11 @@ from controller_operator.resources.schema import MAX_PARTITIONS
 from controller_planner.estimate import estimate_seconds
 from controller_planner.plan import Move, Plan
 from controller_planner.room import find_shortages
+from kontroller.yaml_output import dump_yaml
 
 SNAPSHOT_ANNOTATION: Final = "kontroller.dev/snapshot-hash"
 PLAN_ANNOTATION: Final = "kontroller.dev/plan-hash"
 _LEGAL: Final = "use a-z, 0-9, - and ."
-_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class InexpressibleError(Exception):
@@ -67,7 +66,7 @@ def format_manifests(plan: Plan, names: Manifests) -> Iterator[str]:
         for first in range(0, len(moves), MAX_PARTITIONS):
             part = moves[first : first + MAX_PARTITIONS]
             manifest = _make_manifest(names, number, annotations, part, is_first=at == 0)
-            yield "---\n" + yaml.dump(manifest, Dumper=_DUMPER, sort_keys=False)
+            yield "---\n" + dump_yaml(manifest)
             number += 1
 
 

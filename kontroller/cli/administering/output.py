@@ -32,9 +32,9 @@ def say(output: Format, value: Any, lines: Iterable[str], *, indent: int | str =
     if output is Format.JSON:
         typer.echo(json.dumps(value, indent=indent, ensure_ascii=False))
     elif output is Format.YAML:
-        import yaml
+        from kontroller.yaml_output import dump_yaml
 
-        typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), nl=False)
+        typer.echo(dump_yaml(value), nl=False)
     else:
         for line in lines:
             typer.echo(line)
