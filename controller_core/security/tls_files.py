@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.security.trust import make_client_context, trust_each_certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class TlsFiles:
             elif self.truststore_location is not None:
                 self._require_pem("truststore", self.truststore_type)
                 context.load_verify_locations(cafile=self.truststore_location)
+            trust_each_certificate(context)
         except (OSError, ValueError) as error:
             raise self._unusable(error) from error
         context.verify_mode = client_certificate
@@ -80,11 +82,10 @@ class TlsFiles:
     def _make_trusting_context(self) -> ssl.SSLContext:
         """Return a context that trusts the configured authorities, or those of the system if none are configured."""
         if self.truststore_certificates is not None:
-            return ssl.create_default_context(cadata=self.truststore_certificates)
+            return make_client_context(certificates=self.truststore_certificates)
         if self.truststore_location is not None:
             self._require_pem("truststore", self.truststore_type)
-            return ssl.create_default_context(cafile=self.truststore_location)
-        return ssl.create_default_context()
+        return make_client_context(self.truststore_location)
 
     def _present(self, context: ssl.SSLContext) -> None:
         chain, key, password = self.keystore_certificate_chain, self.keystore_key, self.key_password or ""

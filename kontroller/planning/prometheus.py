@@ -24,6 +24,7 @@ from yarl import URL
 from controller_core.model.wording import format_count, list_some
 from controller_core.security.oauth.endpoints import read_at_most
 from controller_core.security.token_file import TokenFile
+from controller_core.security.trust import make_client_context
 from controller_planner.loads import Partitions
 from kontroller.planning.snapshot_file import StoredLoads
 
@@ -274,7 +275,7 @@ def make_context(authorities: Path | None) -> ssl.SSLContext:
 
     Raises `UnusablePrometheusError`."""
     try:
-        return ssl.create_default_context(cafile=authorities)
+        return make_client_context(authorities)
     except ssl.SSLError as error:
         raise UnusablePrometheusError(f"{authorities} has no certificates in PEM: {error}") from error
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import structlog
 
+from controller_core.security.trust import trust_each_certificate
 from controller_core.wire.limits.complaints import Complaints
 
 log = structlog.get_logger()
@@ -38,6 +39,7 @@ class CertificateFiles:
             context.load_cert_chain(self.chain, self.key, password="")  # never ask a terminal for a password
             if self.client_ca is not None:
                 context.load_verify_locations(cafile=self.client_ca)
+                trust_each_certificate(context)
                 context.verify_mode = ssl.CERT_OPTIONAL  # some callers have none: probes, and API servers by default
         except (OSError, ValueError) as error:
             raise UnusableCertificate(f"{' or '.join(map(str, self.list()))} cannot be used: {error}") from error

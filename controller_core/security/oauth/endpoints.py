@@ -13,6 +13,7 @@ import aiohttp
 import orjson
 
 from controller_core.security.oauth.token_login import Endpoint
+from controller_core.security.tls_files import TlsFiles
 
 _FINAL_STATUSES: Final = frozenset(
     {301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505}
@@ -45,11 +46,11 @@ async def ask(
 
     Transient failures are repeated until the longest backoff has passed.
     """
-    context = None if endpoint.tls is None else await asyncio.to_thread(endpoint.tls.make_client_context)
+    context = await asyncio.to_thread((endpoint.tls or TlsFiles()).make_client_context)
     connect_s, read_s = endpoint.connect_timeout_ms / 1000, endpoint.read_timeout_ms / 1000
     async with aiohttp.ClientSession(
         auto_decompress=False,  # a small answer could expand to a huge one
-        connector=aiohttp.TCPConnector(ssl=True if context is None else context),
+        connector=aiohttp.TCPConnector(ssl=context),
         headers={"Accept": "application/json", "Accept-Encoding": "identity", **headers},
         timeout=aiohttp.ClientTimeout(total=connect_s + read_s, sock_connect=connect_s, sock_read=read_s),
     ) as session:

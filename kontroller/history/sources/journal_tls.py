@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from controller_core.security.trust import make_client_context
+
 
 class UnusableCertificates(Exception):
     """The files of certificates cannot be used. The message names them."""
@@ -42,7 +44,7 @@ class JournalTls:
         yield from filter(None, (self.authorities, self.certificate, self.key))
 
     def _make_context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.authorities)
+        context = make_client_context(self.authorities)
         if self.certificate is not None:
             context.load_cert_chain(self.certificate, self.key, password="")  # never ask at the terminal
         return context

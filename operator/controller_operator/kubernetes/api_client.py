@@ -18,6 +18,7 @@ from aiohttp import ClientError, ClientResponse, ClientTimeout
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 
+from controller_core.security.trust import trust_each_certificate
 from controller_operator.kubernetes.object_api import (
     ApiError,
     ApiForbidden,
@@ -34,10 +35,13 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 def api_client(configuration: Configuration) -> ApiClient:
+    """Return a client that trusts the API server's authority as kubectl does."""
     own = copy.deepcopy(configuration)
     own.proxy = own.proxy or find_proxy(own.host)
     own.client_session_kwargs = {"trust_env": False}
-    return ApiClient(own)
+    client = ApiClient(own)
+    trust_each_certificate(client.rest_client.ssl_context)
+    return client
 
 
 def find_proxy(address: str) -> str | None:
