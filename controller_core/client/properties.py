@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from controller_core.client.errors import InvalidArgument
 from controller_core.client.transport.request_client import Address, parse_addresses
-from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.properties_file import InvalidProperties, read_properties, trim_values
 from controller_core.security.property_types import describe_errors
 from controller_core.wire.connections.client_properties import ClientSecurity
 from controller_core.wire.connections.security import Security, SecuritySource
@@ -42,11 +42,12 @@ class ClientProperties(ClientSecurity):
         """Parse a mapping. `folder`: the base of relative paths of ZooKeeper's files.
 
         Raises `InvalidArgument`, which names the property."""
-        of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
+        given = trim_values(properties)
+        of_zookeeper = {name: str(value) for name, value in given.items() if name.startswith("zookeeper.")}
         with convert_errors():
             security = parse_zk_security(of_zookeeper, folder)
         try:
-            return cls.model_validate({**properties, "zookeeper.security": security})
+            return cls.model_validate({**given, "zookeeper.security": security})
         except ValidationError as error:
             raise InvalidArgument(f"the client's properties: {describe_errors(error)}") from None
 

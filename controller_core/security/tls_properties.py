@@ -1,11 +1,16 @@
 """The `ssl.*` properties, which have the same names for Kafka's clients and brokers."""
 
+import re
 from pathlib import Path
+from textwrap import wrap
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from controller_core.security.property_types import OptionalFile, OptionalSecret, reveal_secret
 from controller_core.security.tls_files import TlsFiles
+
+_PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
 
 
 def make_property_name(name: str) -> str:
@@ -35,12 +40,24 @@ class TlsProperties(BaseModel):
         return TlsFiles(
             prefix=prefix,
             truststore_location=self.ssl_truststore_location and folder / self.ssl_truststore_location,
-            truststore_certificates=reveal_secret(self.ssl_truststore_certificates),
+            truststore_certificates=_read_pem(self.ssl_truststore_certificates),
             truststore_type=self.ssl_truststore_type,
             keystore_location=self.ssl_keystore_location and folder / self.ssl_keystore_location,
-            keystore_certificate_chain=reveal_secret(self.ssl_keystore_certificate_chain),
-            keystore_key=reveal_secret(self.ssl_keystore_key),
+            keystore_certificate_chain=_read_pem(self.ssl_keystore_certificate_chain),
+            keystore_key=_read_pem(self.ssl_keystore_key),
             keystore_type=self.ssl_keystore_type,
             key_password=reveal_secret(self.ssl_key_password),
             verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
         )
+
+
+def _read_pem(given: SecretStr | None) -> str | None:
+    """Return PEM in lines. A property often has blanks in place of line ends, which Java accepts and OpenSSL does not."""
+    return _PEM.sub(_write_lines, given.get_secret_value()) if given is not None else None
+
+
+def _write_lines(block: re.Match[str]) -> str:
+    label, content = block.groups()
+    return "\n".join(
+        ("", f"-----BEGIN {label}-----", *wrap("".join(content.split()), 64), f"-----END {label}-----", "")
+    )

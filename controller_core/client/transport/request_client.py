@@ -38,7 +38,7 @@ DEFAULT_CONNECT_TIMEOUT_MS: Final = 5_000
 _PAUSE_S: Final = 0.2
 _NO_BOOTSTRAP: Final = "no bootstrap server is known"
 _OF_NO_CONTROLLER: Final = frozenset({ErrorCode.not_controller, ErrorCode.stale_controller_epoch})
-_ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
+_ADDRESS: Final = re.compile(r"(?:[\w.-]+://)?(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
 
 
 class Address(NamedTuple):
@@ -75,8 +75,12 @@ class ClusterClient(ControllerClient, Protocol):
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """Parse `host:port[,host:port...]`, with IPv6 addresses in brackets. Raises `ValueError`."""
-    return tuple(_parse_address(part.strip()) for part in text.split(","))
+    """Parse `host:port[,host:port...]`, with IPv6 addresses in brackets. Raises `ValueError`.
+
+    Like Kafka, ignore empty parts and the protocol of `SSL://host:port`."""
+    parts = filter(None, (part.strip() for part in text.split(",")))
+    addresses = tuple(map(_parse_address, parts))
+    return addresses or (_parse_address(text),)
 
 
 class RequestClient:

@@ -16,7 +16,7 @@ from typing import Final, Self, TypeAlias
 from pydantic import ValidationError
 
 from controller_core.security.oauth.token_login import OAUTHBEARER, TokenLogin
-from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.properties_file import InvalidProperties, read_properties, trim_values
 from controller_core.security.property_types import describe_errors
 from controller_core.security.tls_files import TlsFiles
 from controller_core.security.tls_properties import TlsProperties
@@ -50,7 +50,7 @@ class BrokerProperties:
 
     def __init__(self, properties: Mapping[str, str], folder: Path) -> None:
         """`folder` resolves relative file names."""
-        self._properties = dict(properties)
+        self._properties = trim_values(properties)
         self.folder: Final = folder
 
     def protocol_of(self, listener: str) -> str | None:
@@ -123,7 +123,7 @@ class BrokerProperties:
 
     def get(self, name: str, listener: str) -> str:
         """Return the value of a property for a listener; empty if it is not set."""
-        return self._properties.get(prefix_of(listener) + name, self._get_general(name)).strip()
+        return self._properties.get(prefix_of(listener) + name, self._get_general(name))
 
     def has(self, name: str, listener: str) -> bool:
         """Return True if a property is set for a listener, even if it is empty."""
@@ -167,7 +167,7 @@ class BrokerProperties:
         return listener.upper() in map(str.strip, names)
 
     def _get_general(self, name: str) -> str:
-        return self._properties.get(name, "").strip()
+        return self._properties.get(name, "")
 
 
 class SecuredBrokers:

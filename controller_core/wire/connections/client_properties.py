@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from controller_core.security.oauth.token_login import OAUTHBEARER, TokenLogin
 from controller_core.security.properties_file import InvalidProperties
@@ -18,7 +18,9 @@ class ClientSecurity(TlsProperties):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"], BeforeValidator(lambda text: str(text).upper())
+    ] = "PLAINTEXT"
     sasl_mechanism: str = "GSSAPI"
     sasl_jaas_config: SecretStr | None = None
     beside_login: dict[str, str] = Field(default_factory=dict, repr=False)

@@ -45,7 +45,7 @@ class _Name:
                 servers = frozenset(map(_add_port, connect.partition("/")[0].lower().split(",")))
                 return cls(_CONNECT, servers, address.chroot)
             case AtBrokers(bootstrap_servers=bootstrap):
-                named = (server.strip().lower() for server in bootstrap.split(","))
+                named = (server.strip().lower().rpartition("://")[2] for server in bootstrap.split(","))
                 return cls(_BOOTSTRAP, frozenset(filter(None, named)), address.chroot)
 
     def has_servers_of(self, other: "_Name") -> bool:

@@ -36,6 +36,21 @@ def test_a_file_is_read_as_java_writes_it_and_what_is_given_beside_goes_before(t
     assert (properties.client_id, properties.default_api_timeout_ms) == ("metoo", 7)
 
 
+def test_properties_of_kafka_s_tools_may_have_blanks_at_their_ends_and_small_letters(files: CertificateFiles) -> None:
+    given = {
+        "bootstrap.servers": "SSL://a:1,\tb:2, ",
+        "security.protocol": "ssl ",
+        "ssl.truststore.type": "PEM\t",
+        "ssl.truststore.location": f"{files.certificate} ",
+        "default.api.timeout.ms": "7 ",
+        "client.id": " me ",
+    }
+    properties = ClientProperties.parse(given)
+    assert properties.bootstrap_servers == (Address("a", 1), Address("b", 2))
+    assert (properties.client_id, properties.default_api_timeout_ms) == ("me", 7)
+    assert properties.security().tls is not None
+
+
 def test_a_login_is_read_from_the_jaas_line() -> None:
     assert ClientProperties.parse({**SERVERS, **SCRAM}).security().login == Login(
         mechanism="SCRAM-SHA-512", username="al ice", password='hun"ter2'
@@ -65,6 +80,23 @@ def test_certificates_are_trusted_and_presented_from_files_and_from_text(files: 
     assert context is not None
     assert not context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED, "whose name is not looked at is still to be trusted"
+
+
+def test_certificates_in_continued_lines_have_blanks_in_place_of_line_ends(
+    files: CertificateFiles, tmp_path: Path
+) -> None:
+    """Kafka's documentation writes them so: each line ends with a blank and a backslash."""
+    chain, key = ((" \\\n".join(file.read_text().splitlines())) for file in (files.certificate, files.key))
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SSL\n"
+        f"ssl.truststore.certificates={chain} {chain}\n"
+        f"ssl.keystore.certificate.chain={chain}\n"
+        f"ssl.keystore.key={key}\n"
+    )
+    context = ClientProperties.read(file, SERVERS).security().tls
+    assert context is not None
+    assert context.get_ca_certs(binary_form=True) == [ssl.PEM_cert_to_DER_cert(files.certificate.read_text())]
 
 
 WRONG = {

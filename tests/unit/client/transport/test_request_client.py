@@ -190,10 +190,13 @@ def test_addresses_are_hosts_and_ports() -> None:
         Address("10.0.0.1", 1),
         Address("::1", 65535),
     )
+    assert parse_addresses("SASL_SSL://a:1,b:2, ,") == (Address("a", 1), Address("b", 2)), "as Kafka's clients do"
     assert str(parse_addresses("[::1]:9092")[0]) == "[::1]:9092"
 
 
-@pytest.mark.parametrize("text", ["", "a", "a:", "a:b", "a:70000", "a:1,", "::1:9092", "PLAINTEXT://a:1"])
+@pytest.mark.parametrize(
+    "text", ["", ",", "a", "a:", "a:b", "a:70000", "a:1,b", "::1:9092", "PLAINTEXT://a", "PLAINTEXT://SSL://a:1"]
+)
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not host:port"):
         parse_addresses(text)

@@ -50,6 +50,11 @@ def test_servers_that_the_file_names_are_shown_the_login(file: Path, servers: st
     assert listener.security().login == Login(mechanism="PLAIN", username="operator", password="PASSWORD")
 
 
+def test_servers_are_the_same_with_a_protocol_before_them(file: Path) -> None:
+    file.write_text(SECURED.replace("kafka-0:9092, KAFKA-1:9092", "SASL_PLAINTEXT://kafka-0:9092,KAFKA-1:9092,"))
+    assert password(ClientFiles([file])) == "PASSWORD"
+
+
 @pytest.mark.parametrize("servers", ["stranger:9092", "kafka-0:9092,stranger:9092", "kafka-0:9093", "kafka-0:9092.x:1"])
 def test_nobody_else_is_shown_anything(file: Path, servers: str) -> None:
     assert ClusterFiles([file]).listener_of(AtBrokers(servers)) == ANY_PLAINTEXT
