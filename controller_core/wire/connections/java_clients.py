@@ -1,8 +1,9 @@
 """Security settings for Kafka's Java client, from the brokers' properties. Spark reads the journal's topic with it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
+from controller_core.security.jaas import write_jaas
 from controller_core.security.oauth import token_login
 from controller_core.security.oauth.token_login import TokenLogin
 from controller_core.security.tls_files import TlsFiles
@@ -22,7 +23,7 @@ def java_properties(security: ListenerSecurity) -> dict[str, str]:
 def _login_properties(login: Login | TokenLogin) -> Iterator[tuple[str, str]]:
     if isinstance(login, Login):
         options = {"username": login.username, "password": login.password}
-        yield "sasl.jaas.config", _jaas(login_module(login.mechanism), options)
+        yield "sasl.jaas.config", write_jaas(login_module(login.mechanism), options)
         return
     yield "sasl.login.callback.handler.class", token_login.LOGIN_HANDLER
     source = login.source
@@ -38,12 +39,7 @@ def _login_properties(login: Login | TokenLogin) -> Iterator[tuple[str, str]]:
         options = {name: value for name, value in given.items() if value}
         options |= {} if source.tls is None else dict(_tls_properties(source.tls))
     options |= {f"extension_{name}": value for name, value in login.extensions}
-    yield "sasl.jaas.config", _jaas(token_login.MODULE, options)
-
-
-def _jaas(module: str, options: Mapping[str, str]) -> str:
-    escaped = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in options.items()}
-    return " ".join((module, "required", *(f'{name}="{value}"' for name, value in escaped.items()))) + ";"
+    yield "sasl.jaas.config", write_jaas(token_login.MODULE, options)
 
 
 def _tls_properties(files: TlsFiles) -> Iterator[tuple[str, str]]:

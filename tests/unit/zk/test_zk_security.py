@@ -46,7 +46,7 @@ def test_files_without_a_folder_are_beside_the_properties(tmp_path: Path) -> Non
     [
         ({"zookeeper.set.acl": "true", "zookeeper.auth.digest": ""}, "needs a login"),
         ({"zookeeper.set.acl": "perhaps"}, "zookeeper.set.acl"),
-        ({"zookeeper.sasl.jaas.config": MODULE}, "zookeeper.sasl.jaas.config has no 'username'"),
+        ({"zookeeper.sasl.jaas.config": f"{MODULE};"}, "zookeeper.sasl.jaas.config has no 'username'"),
         ({"zookeeper.sasl.jaas.config": f'{MODULE} username="a'}, "zookeeper.sasl.jaas.config cannot be read"),
         ({"zookeeper.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"}, "Kerberos"),
         ({"zookeeper.auth.digest": "nobody"}, "zookeeper.auth.digest"),
