@@ -8,7 +8,7 @@ from controller_core.security.oauth import token_login
 from controller_core.security.oauth.token_login import TokenLogin
 from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.connections.broker_properties import ListenerSecurity
-from controller_core.wire.connections.security import Login, login_module
+from controller_core.wire.connections.security import TOKENAUTH, Login, login_module
 
 
 def java_properties(security: ListenerSecurity) -> dict[str, str]:
@@ -23,6 +23,7 @@ def java_properties(security: ListenerSecurity) -> dict[str, str]:
 def _login_properties(login: Login | TokenLogin) -> Iterator[tuple[str, str]]:
     if isinstance(login, Login):
         options = {"username": login.username, "password": login.password}
+        options |= {TOKENAUTH: "true"} if login.is_token else {}
         yield "sasl.jaas.config", write_jaas(login_module(login.mechanism), options)
         return
     yield "sasl.login.callback.handler.class", token_login.LOGIN_HANDLER

@@ -7,7 +7,7 @@ from controller_core.security.oauth.token_login import ENDPOINT_URL, TokenLogin
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.connections.broker_properties import ListenerSecurity, SecuredBrokers
-from controller_core.wire.connections.security import Login
+from controller_core.wire.connections.security import TOKENAUTH, Login
 
 
 def librdkafka_source(brokers: SecuredBrokers) -> Callable[[], dict[str, str]]:
@@ -27,6 +27,11 @@ def librdkafka_settings(security: ListenerSecurity) -> dict[str, str]:
 
 def _login_settings(login: Login | TokenLogin) -> Iterator[tuple[str, str]]:
     if isinstance(login, Login):
+        if login.is_token:
+            raise InvalidProperties(
+                f"the client of the journal's topic does not support delegation tokens: remove {TOKENAUTH} from the "
+                "JAAS line, and set a user and a password"
+            )
         yield "sasl.username", login.username
         yield "sasl.password", login.password
         return

@@ -22,6 +22,7 @@ _FINAL: Final = re.compile(rf"(?:e=(?P<error>[^,]*)|v=(?P<signature>{_BASE64}))(
 _MOST_ITERATIONS: Final = 1 << 20
 """Limit of iterations. Kafka's is 16,384; a hostile server could otherwise make a client compute for minutes."""
 _HEADER: Final = "n,,"
+_OF_TOKENS: Final = ",tokenauth=true"
 _LONGEST: Final = 200
 
 
@@ -31,13 +32,14 @@ class WrongAnswer(Exception):
 
 
 def exchange_messages(
-    mechanism: ScramMechanism, name: str, password: str, *, nonce: str | None = None
+    mechanism: ScramMechanism, name: str, password: str, *, is_token: bool = False, nonce: str | None = None
 ) -> Generator[bytes, bytes, None]:
     """Yield the client's messages. Answer each by `send` with the server's. Raises `WrongAnswer`.
 
-    `nonce`: the client's; None: a random one."""
+    `is_token`: the name and the password are the id and the HMAC of a delegation token (KIP-48). `nonce`: the client's;
+    None: a random one."""
     nonce = nonce or secrets.token_hex(16)
-    bare = f"n={name.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+    bare = f"n={name.replace('=', '=3D').replace(',', '=2C')},r={nonce}{_OF_TOKENS if is_token else ''}"
     challenge = _read((yield f"{_HEADER}{bare}".encode()))
     said = _match(_FIRST, challenge)
     if not said["nonce"].startswith(nonce) or said["nonce"] == nonce:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from controller_core.model.scram import SCRAM_MECHANISMS
-from controller_core.security.jaas import read_jaas
+from controller_core.security.jaas import read_jaas, read_options
 from controller_core.security.oauth.messages import GIVE_UP, Extensions, write_first_message
 from controller_core.security.oauth.token_login import OAUTHBEARER, TokenLogin
 from controller_core.wire.connections.scram_client import WrongAnswer, exchange_messages
@@ -17,6 +17,8 @@ from controller_core.wire.connections.scram_client import WrongAnswer, exchange_
 PLAIN: Final = "PLAIN"
 PASSWORD_MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
 MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
+TOKENAUTH: Final = "tokenauth"
+"""The option of a JAAS line by which a login is one with a delegation token."""
 _LONGEST: Final = 200
 _SCRAM: Final = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 
@@ -39,12 +41,15 @@ class Login:
     """One of `PASSWORD_MECHANISMS`."""
     username: str
     password: str = field(repr=False)
+    is_token: bool = False
+    """True if these are the id and the HMAC of a delegation token (KIP-48), for SCRAM."""
 
     @classmethod
     def parse_jaas(cls, text: str, *, mechanism: str, name: str) -> "Login":
         """Parse a JAAS line. `name` is the name of the property. Raises `InvalidProperties`."""
         user = read_jaas(text, name=name, module=login_module(mechanism))
-        return cls(mechanism=mechanism, username=user.username, password=user.password)
+        is_token = mechanism != PLAIN and read_options(text, name).get(TOKENAUTH, "").lower() == "true"
+        return cls(mechanism=mechanism, username=user.username, password=user.password, is_token=is_token)
 
     def messages(self) -> Generator[bytes, bytes, None]:
         """Yield the client's messages. Answer each by `send` with the server's message, in another thread: SCRAM
@@ -56,7 +61,8 @@ class Login:
             yield f"\0{self.username}\0{self.password}".encode()
             return
         try:
-            yield from exchange_messages(_SCRAM[self.mechanism], self.username, self.password)
+            mechanism = _SCRAM[self.mechanism]
+            yield from exchange_messages(mechanism, self.username, self.password, is_token=self.is_token)
         except WrongAnswer as error:
             raise LoginFailed(
                 f"it did not prove that it knows the password of {self.username}: {self.mechanism}: {error}"

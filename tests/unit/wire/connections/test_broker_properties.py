@@ -211,6 +211,32 @@ def test_a_password_is_read_by_java_as_it_is_written_for_it() -> None:
     assert Login.parse_jaas(told, mechanism="PLAIN", name="sasl.jaas.config") == login
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "said", "is_token"),
+    [
+        ("SCRAM-SHA-256", ' tokenauth="True"', True),
+        ("SCRAM-SHA-512", ' tokenauth="false"', False),
+        ("SCRAM-SHA-512", "", False),
+        ("PLAIN", ' tokenauth="true"', False),
+    ],
+)
+def test_a_login_with_a_delegation_token_is_one_by_scram(mechanism: str, said: str, is_token: bool) -> None:
+    text = f'{SCRAM} required username="id" password="hmac=="{said};'
+    login = Login.parse_jaas(text, mechanism=mechanism, name="sasl.jaas.config")
+    assert login == Login(mechanism=mechanism, username="id", password="hmac==", is_token=is_token)
+    assert next(login.messages()).endswith(b",tokenauth=true") is is_token
+
+
+def test_other_libraries_are_told_of_a_delegation_token_or_it_is_refused() -> None:
+    login = Login(mechanism="SCRAM-SHA-256", username="id", password="hidden", is_token=True)
+    security = ListenerSecurity(protocol="SASL_PLAINTEXT", login=login)
+    told = java_properties(security)["sasl.jaas.config"]
+    assert Login.parse_jaas(told, mechanism="SCRAM-SHA-256", name="sasl.jaas.config") == login
+    with pytest.raises(InvalidProperties, match="does not support delegation tokens") as refused:
+        librdkafka_settings(security)
+    assert "hidden" not in str(refused.value)
+
+
 def test_other_libraries_are_told_the_same(tmp_path: Path) -> None:
     files = make_certificate(tmp_path, "localhost")
     given = {

@@ -11,6 +11,8 @@ from controller_core.wire.connections.scram_client import WrongAnswer, exchange_
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 CHALLENGE = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 PROOF = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+PROOF_OF_TOKEN = PROOF.partition(b"p=")[0] + b"p=xrt7QLC27If+yCZ8tl7Arjdh2LzbxDoYIVOtWUkqn3w="
+SIGNATURE_OF_TOKEN = b"v=wd2QaUOhFVV12I4FjBHC9GczfNvvSFFqpFU23bW5PvE="
 SIGNATURE = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
@@ -28,6 +30,15 @@ def test_the_example_of_the_standard_is_answered_as_there() -> None:
 
 def test_names_are_escaped_and_otherwise_taken_as_they_are() -> None:
     assert next(begin("a=b,c \u2168\xad")).decode() == f"n,,n=a=3Db=2Cc \u2168\xad,r={NONCE}"
+
+
+def test_a_delegation_token_is_announced_and_its_announcement_is_signed() -> None:
+    """The proof and the signature are those of Kafka 3.9's `ScramFormatter`."""
+    messages = exchange_messages(SCRAM_MECHANISMS[1], "user", "pencil", is_token=True, nonce=NONCE)
+    assert next(messages) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO,tokenauth=true"
+    assert messages.send(CHALLENGE) == PROOF_OF_TOKEN
+    with pytest.raises(StopIteration):
+        messages.send(SIGNATURE_OF_TOKEN)
 
 
 def test_each_login_has_a_nonce_of_its_own() -> None:
