@@ -50,10 +50,11 @@ def remove_refused_parts(
     next of the other answers. `merge` may make another one."""
     asked = getattr(request, parts)
     left = tuple(part for at, part in enumerate(asked) if at not in refused)
+    count = len(asked)  # the answer may wait longer than the request stays in memory
 
     def merge_results(response: Any) -> Any:
         others = iter(getattr(response, results) if response else ())
-        merged = tuple(refused[at] if at in refused else next(others) for at in range(len(asked)))
+        merged = tuple(refused[at] if at in refused else next(others) for at in range(count))
         complete = response or response_type(throttle_time=NO_THROTTLE, **{results: ()})
         return replace(complete, **{results: merged})
 

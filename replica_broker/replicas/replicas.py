@@ -6,7 +6,8 @@ fetches never see half of one another's work.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicName, TopicPartition
@@ -193,21 +194,29 @@ class Replicas:
         """Handle the failure of a directory outside of these methods, for `LogDirectories(on_offline=)`."""
         self._storage.take_offline()
 
-    async def append(self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:
-        """Append to a log that this broker leads and, for acks=all, wait until the messages are committed.
+    def append(
+        self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int
+    ) -> Callable[[], Awaitable[Appended]]:
+        """Append to a log that this broker leads. Return the function that waits for the acks.
 
-        Raises `ReplicaRefused` and `LogError`, which have an `error_code`.
+        For acks=all it waits until the messages are committed. It does not refer to the records. Both raise
+        `ReplicaRefused` and `LogError`, which have an `error_code`.
         """
-        try:
+        with self._count_refused_produce():
             partition = self._find(topic_partition)
             with self._storage.guard(topic_partition):
                 appended = self._appending.append(partition, records, acks=acks)
+            reigns = partition.reigns
+
+        async def wait() -> Appended:
             if acks == ALL:
-                await self._appending.wait_until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
-        except (ReplicaRefused, LogError) as error:
-            self._counters.count_refused("Produce", error.error_code)
-            raise
-        return appended
+                with self._count_refused_produce():
+                    await self._appending.wait_until_committed(
+                        partition, appended.last_offset + 1, reigns=reigns, timeout_ms=timeout_ms
+                    )
+            return appended
+
+        return wait
 
     async def append_marker(self, topic_partition: TopicPartition, end: EndOfTransaction, *, timeout_ms: int) -> None:
         """Append a transaction's end marker to a log that this broker leads, and wait until it is committed.
@@ -217,7 +226,9 @@ class Replicas:
         partition = self._find(topic_partition)
         with self._storage.guard(topic_partition):
             appended = self._appending.append_marker(partition, end)
-        await self._appending.wait_until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
+        await self._appending.wait_until_committed(
+            partition, appended.last_offset + 1, reigns=partition.reigns, timeout_ms=timeout_ms
+        )
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
         """Return the messages of each partition. Errors are in the answers."""
@@ -269,6 +280,14 @@ class Replicas:
         """Return the end of an epoch in the leader's log. Raises `ReplicaRefused`."""
         partition = self._find(topic_partition)
         return offsets.find_epoch_end(partition, current_leader_epoch=current_leader_epoch, asked_epoch=asked_epoch)
+
+    @contextmanager
+    def _count_refused_produce(self) -> Iterator[None]:
+        try:
+            yield
+        except (ReplicaRefused, LogError) as error:
+            self._counters.count_refused("Produce", error.error_code)
+            raise
 
     def _list_led(self) -> Iterator[Partition]:
         return (partition for partition in list(self._storage.hosted.values()) if partition.is_leader)

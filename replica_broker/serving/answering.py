@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -14,6 +14,7 @@ from controller_core.model.authorization.principal import Caller
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import LocalApi, OwnedApi
+from controller_core.wire.listener.owned_api import OwnedAnswer, Pending
 from controller_core.wire.listener.turns import NoTurns, Turns
 from replica_broker.counters import BrokerCounters
 
@@ -44,7 +45,7 @@ async def let_all_follow(caller: Caller) -> bool:
     return True
 
 
-Answer = Callable[[Any, FindRights], Awaitable[ResponsePayload | None]]
+Answer = Callable[[Any, FindRights], Awaitable[OwnedAnswer]]
 LocalAnswer = Callable[[Any, FindRights], Awaitable[ResponsePayload]]
 Refuse = Callable[[Any, ErrorCode], ResponsePayload]
 
@@ -144,16 +145,24 @@ def ignore_rights(answer: Callable[[Any], Awaitable[ResponsePayload | None]]) ->
 
 def authorize_parts(
     split: Callable[[Any, Rights], Awaitable[Split[Any, Any]]],
-    answer: Callable[[Any], Awaitable[ResponsePayload | None]],
+    answer: Callable[[Any], Awaitable[OwnedAnswer]],
 ) -> Answer:
     """Return an answer function that passes only the parts that the caller may ask for to `answer`."""
 
-    async def answer_request(request: Any, find_rights: FindRights) -> ResponsePayload | None:
+    async def answer_request(request: Any, find_rights: FindRights) -> OwnedAnswer:
         rights = await find_rights()
         if rights is EVERYTHING:
             return await answer(request)
-        response: ResponsePayload | None = await (await split(request, rights)).answer_allowed(answer)
-        return response
+        parts = await split(request, rights)
+        merge: Callable[[Any], Any] = parts.merge
+        answered = None if parts.allowed is None else await answer(parts.allowed)
+        if not isinstance(answered, Pending):
+            return cast(OwnedAnswer, merge(answered))
+
+        async def merge_later(response: ResponsePayload) -> ResponsePayload:
+            return cast(ResponsePayload, merge(response))
+
+        return answered.then(merge_later)
 
     return answer_request
 

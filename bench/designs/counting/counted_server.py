@@ -20,7 +20,7 @@ from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, 
 from controller_core.wire.codecs.frames import RequestHead
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Acceptor, Api, Listener
-from controller_core.wire.listener.owned_api import BrokerQuestion, Throttled
+from controller_core.wire.listener.owned_api import BrokerQuestion, Pending, Throttled
 from kontroller.command_line import main as kontroller
 from replica_broker.cli.command_line import main as kontroller_broker
 
@@ -48,7 +48,7 @@ class CountedApi:
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
-    ) -> bytes | Throttled | BrokerQuestion:
+    ) -> bytes | Throttled | BrokerQuestion | Pending[bytes | Throttled]:
         """See `Api.respond`."""
         self.counts.count(self.key)
         return await self.api.respond(head, content, caller)

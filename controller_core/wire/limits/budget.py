@@ -1,8 +1,8 @@
 """Limits the requests and the unread answers in memory at once, over all connections: their number and their bytes.
 
-A request takes its share before it is read, and gives it back when it is answered. If too little is left, reading waits
-in the order of arrival, and TCP keeps the bytes at the sender. Requests of brokers and of administrators have budgets
-of their own, so strangers that send slowly delay neither.
+A request takes its share before it is read, and gives it back when it is answered, or when its answer only waits for
+something else. If too little is left, reading waits in the order of arrival, and TCP keeps the bytes at the sender.
+Requests of brokers and of administrators have budgets of their own, so strangers that send slowly delay neither.
 
 An answer is in the same budget until its client has read it. Its size is known only when it has been made, so it takes
 its share without waiting, and further answers that can be large wait in a line before they are made. Nobody holds up
@@ -186,16 +186,28 @@ class ByteBudget:
             unread.close()
 
     @asynccontextmanager
-    async def share(self, amount: int) -> AsyncIterator[None]:
-        """Wait for a place and this many bytes, and hold them until the end of the block."""
-        amount = 0 if amount <= SMALL_BYTES else min(amount, self._total)
+    async def share(self, amount: int) -> AsyncIterator[Callable[[int], None]]:
+        """Wait for a place and this many bytes, and hold them until the end of the block.
+
+        Yield a function that gives back the bytes above a smaller amount.
+        """
+        held = self._size_share(amount)
         async with self._places:
-            if amount:
-                await self._take(amount)
+            if held:
+                await self._take(held)
+
+            def shrink(amount: int) -> None:
+                nonlocal held
+                before, held = held, min(held, self._size_share(amount))
+                self._give_back(before - held)
+
             try:
-                yield
+                yield shrink
             finally:
-                self._give_back(amount)
+                self._give_back(held)
+
+    def _size_share(self, amount: int) -> int:
+        return 0 if amount <= SMALL_BYTES else min(amount, self._total)
 
     async def _take(self, amount: int) -> None:
         if not self._waiting and amount <= self._left:

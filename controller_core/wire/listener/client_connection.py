@@ -52,6 +52,7 @@ from controller_core.wire.listener.owned_api import (
     Api,
     BrokerQuestion,
     NoAnswerNow,
+    Pending,
     Throttled,
     VersionNotServed,
 )
@@ -297,7 +298,7 @@ class ClientConnection:
                 f"a request of API {head.api_key} has {start.length} bytes; the limit is {limit}: split it"
             )
         budget = self._find_budget(head, is_refused=refusal is not None)
-        async with self._share(start, budget) as content:
+        async with self._share(start, budget) as (content, shrink):
             if api is None:
                 await self._judge_content(head, content)
             asked = self._auditor.begin(head, content, self._caller, is_refused=refusal is not None)
@@ -305,7 +306,7 @@ class ClientConnection:
             if api is None:
                 answering = self._upstream.exchange(head, content)
             elif refusal is None:
-                answering = self._own_answer(api, head, bytes(content), budget)
+                answering = self._finish_answer(self._own_answer(api, head, bytes(content), budget), content, shrink)
             else:
                 answering = self._refuse(api, head, bytes(content), refusal)
             if asked is not None:
@@ -357,18 +358,37 @@ class ClientConnection:
         return limits.max_frame_bytes if head.api_key == PRODUCE else limits.max_passed_on_bytes
 
     @asynccontextmanager
-    async def _share(self, start: RequestStart, budget: ByteBudget) -> AsyncIterator[bytearray]:
-        """Yield the content of a request, which holds its share of the memory until the end of the block."""
+    async def _share(
+        self, start: RequestStart, budget: ByteBudget
+    ) -> AsyncIterator[tuple[bytearray, Callable[[int], None]]]:
+        """Yield the content of a request, which holds its share of the memory until the end of the block.
+
+        Yield also the function that gives back a part of the share.
+        """
         timeout_s = self._limits.frame_timeout_s(start.length)
         # A stack, because the timeout ends when the request has been read, and the share when it is answered.
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(timeout_s):
-                    await stack.enter_async_context(budget.share(start.length))
+                    shrink = await stack.enter_async_context(budget.share(start.length))
                     content = await read_rest(self._reader, start)
             except TimeoutError as error:
                 raise FrameCut(f"{start.length} bytes did not arrive within {timeout_s:.0f} s") from error
-            yield content
+            yield content, shrink
+
+    async def _finish_answer(
+        self,
+        answering: Awaitable[bytes | Throttled | Answer | Pending[bytes | Throttled]],
+        content: bytearray,
+        shrink: Callable[[int], None],
+    ) -> bytes | Throttled | Answer:
+        """Return an answer. While it is pending, its request is neither in memory nor in the budget."""
+        answer = await answering
+        if not isinstance(answer, Pending):
+            return answer
+        content.clear()
+        shrink(answer.size_bytes)
+        return await answer.finish()
 
     async def _attend(self, answering: Coroutine[Any, Any, T]) -> T:
         """Return the answer. Raises `OSError` or `UpstreamError` if the client or the broker leaves before."""
@@ -402,7 +422,7 @@ class ClientConnection:
 
     async def _own_answer(
         self, api: Api, head: RequestHead, content: bytes, budget: ByteBudget
-    ) -> bytes | Throttled | Answer:
+    ) -> bytes | Throttled | Answer | Pending[bytes | Throttled]:
         try:
             answer = await self._respond(api, head, content, budget)
         except TooManyItems as error:
@@ -418,7 +438,7 @@ class ClientConnection:
 
     async def _respond(
         self, api: Api, head: RequestHead, content: bytes, budget: ByteBudget
-    ) -> bytes | Throttled | BrokerQuestion:
+    ) -> bytes | Throttled | BrokerQuestion | Pending[bytes | Throttled]:
         """Answer when there is room for the answer, which takes it."""
         respond = partial(api.respond, head, content, self._caller)
         if not api.may_wait or api.key not in LARGE_ANSWERS:

@@ -9,6 +9,7 @@ entries is refused by the API's own answer.
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -43,6 +44,8 @@ LARGE_ANSWER_ITEMS: Final = 500
 Request = TypeVar("Request", bound=RequestPayload)
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class AnswerFailedError(Exception):
@@ -94,6 +97,25 @@ class BrokerQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pending(Generic[T_co]):
+    """An answer that waits for something else and no longer needs its request, whose memory is given back."""
+
+    finish: Callable[[], Awaitable[T_co]]
+    """Waits, and returns the answer. It must not refer to the request."""
+    size_bytes: int
+    """The memory that it takes until then."""
+
+    def then(self, convert: Callable[[T_co], Awaitable[U]]) -> "Pending[U]":
+        """Return this answer in another form."""
+        finish = self.finish
+
+        async def finish_converted() -> U:
+            return await convert(await finish())
+
+        return Pending(finish=finish_converted, size_bytes=self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """The circumstances of a request."""
 
@@ -110,6 +132,10 @@ class Throttled:
 
     frame: bytes
     throttle_ms: int
+
+
+OwnedAnswer = ResponsePayload | Pending[ResponsePayload] | None
+"""The answer of an `OwnedApi`; None if the client wants no response."""
 
 
 class Api(Protocol):
@@ -130,8 +156,10 @@ class Api(Protocol):
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
-    ) -> bytes | Throttled | BrokerQuestion:
+    ) -> bytes | Throttled | BrokerQuestion | Pending[bytes | Throttled]:
         """Return the whole response frame to a request, empty if the client wants none, or a question for a broker.
+
+        A frame that waits for something is `Pending`, and its `finish` raises the same errors.
 
         Raises `Undecodable` for an unsupported version, or a message that is broken or has too many items;
         `Unencodable` for an answer that does not fit the request; `NoAnswerNow`; and `AnswerFailedError` if the
@@ -153,18 +181,18 @@ class OwnedApi(Generic[Request]):
     """One API that the controller answers: its versions, and the functions that answer and refuse the newest of them.
 
     `answer` gets the decoded request and returns its response, both in the newest version, or None if the client wants
-    no response. If it raises, the client's connection is closed, and the error is logged unless it is `NoAnswerNow`. A
-    broker then reconnects and asks again.
+    no response. The response may be `Pending`. If `answer` raises, the client's connection is closed, and the error is
+    logged unless it is `NoAnswerNow`. A broker then reconnects and asks again.
     """
 
     versions: Versions[Request]
-    answer: Callable[[Request], Awaitable[ResponsePayload | None]]
+    answer: Callable[[Request], Awaitable[OwnedAnswer]]
     refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
     report_unserved: Callable[[Versions[Any], RequestHead, bytes], None] = lambda versions, head, content: None
     """Called for each request in an unsupported version before its connection is closed."""
     limited: RequestLimits | None = None
     """The size limits. None uses those of the controller for this API."""
-    answer_to: Callable[[Asked], Callable[[Request], Awaitable[ResponsePayload | None]]] | None = None
+    answer_to: Callable[[Asked], Callable[[Request], Awaitable[OwnedAnswer]]] | None = None
     """Returns the answering function for a caller. None uses `answer` for all callers."""
 
     @property
@@ -183,7 +211,7 @@ class OwnedApi(Generic[Request]):
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
-    ) -> bytes | Throttled:
+    ) -> bytes | Throttled | Pending[bytes | Throttled]:
         """See `Api.respond`."""
         if head.api_version not in self.versions:
             self.report_unserved(self.versions, head, content)
@@ -191,17 +219,12 @@ class OwnedApi(Generic[Request]):
         request = await _work(lane, content, self._decode_newest, head, content)
         if self.refuse is not None and _entries(request) > self.limits.max_entries:
             return await run_in_thread(lane, self._refusal, head, request, ErrorCode.invalid_request)
-        try:
-            response = await self._answer_to(head, content, caller)(request)
-        except NoAnswerNow:
-            raise
-        except Exception as error:
-            raise _make_failure(request, error) from error
-        if response is None:
-            return b""
-        frame = await _encode_answer(lane, content, self.versions, head, response)
-        throttle_ms = _throttle_ms(response)
-        return frame if throttle_ms <= 0 else Throttled(frame=frame, throttle_ms=throttle_ms)
+        response = await _run(self.versions, self._answer_to(head, content, caller), request)
+        if not isinstance(response, Pending):
+            return await self._make_frame(lane, content, head, response)
+        finish = partial(_run, self.versions, response.finish)
+        # Without the content: it must not stay in memory.
+        return replace(response, finish=finish).then(partial(self._make_frame, lane, b"", head))
 
     async def make_refusal(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
         """See `Api.make_refusal`."""
@@ -216,9 +239,18 @@ class OwnedApi(Generic[Request]):
         request = await _work(lane, content, self._decode_newest, head, content)
         return await _work(lane, content, self._refusal, head, request, error_code)
 
+    async def _make_frame(
+        self, lane: Lane, content: bytes, head: RequestHead, response: ResponsePayload | None
+    ) -> bytes | Throttled:
+        if response is None:
+            return b""
+        frame = await _encode_answer(lane, content, self.versions, head, response)
+        throttle_ms = _throttle_ms(response)
+        return frame if throttle_ms <= 0 else Throttled(frame=frame, throttle_ms=throttle_ms)
+
     def _answer_to(
         self, head: RequestHead, content: bytes, caller: Caller
-    ) -> Callable[[Request], Awaitable[ResponsePayload | None]]:
+    ) -> Callable[[Request], Awaitable[OwnedAnswer]]:
         if self.answer_to is None:
             return self.answer
         asked = Asked(caller=caller, client_id=read_client_id(content) or "", version=head.api_version)
@@ -232,7 +264,7 @@ class OwnedApi(Generic[Request]):
         try:
             response = self.refuse(request, error_code)
         except Exception as error:
-            raise _make_failure(request, error) from error
+            raise _make_failure(self.versions, error) from error
         return _encode(self.versions, head, response)
 
 
@@ -288,12 +320,7 @@ class LocalApi(Generic[Request]):
                 raise
             return self._question(head, content, AskBroker(judged_as=self.judged_as))
         async with self.turns.turn():
-            try:
-                answer = await (self.answer_to(caller) if self.answer_to else self.answer)(request)
-            except NoAnswerNow:
-                raise
-            except Exception as error:
-                raise _make_failure(request, error) from error
+            answer = await _run(self.versions, self.answer_to(caller) if self.answer_to else self.answer, request)
             if isinstance(answer, AskBroker):
                 return self._question(head, content, answer)
             return await _encode_answer(lane, content, self.versions, head, answer)
@@ -362,6 +389,16 @@ async def _work(lane: Lane, content: bytes, work: Callable[P, T], *args: P.args,
     return work(*args, **kwargs)
 
 
+async def _run(versions: Versions[Any], answer: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run an answering function of an API. Raises `AnswerFailedError` if it fails, and `NoAnswerNow`."""
+    try:
+        return await answer(*args, **kwargs)
+    except NoAnswerNow:
+        raise
+    except Exception as error:
+        raise _make_failure(versions, error) from error
+
+
 async def _encode_answer(
     lane: Lane, content: bytes, versions: Versions[Any], head: RequestHead, response: ResponsePayload
 ) -> bytes:
@@ -424,6 +461,5 @@ def _encode(versions: Versions[Any], head: RequestHead, response: ResponsePayloa
     return versions.encode(response, head.correlation_id)
 
 
-def _make_failure(asked: RequestPayload | Versions[Any], error: Exception) -> AnswerFailedError:
-    kind = asked.newest if isinstance(asked, Versions) else type(asked)
-    return AnswerFailedError(f"{kind.__name__} could not be answered: {error!r}")
+def _make_failure(versions: Versions[Any], error: Exception) -> AnswerFailedError:
+    return AnswerFailedError(f"{versions.newest.__name__} could not be answered: {error!r}")

@@ -68,12 +68,13 @@ class Appending:
         partition.notify()
         return appended
 
-    async def wait_until_committed(self, partition: Partition, end_offset: int, *, timeout_ms: int) -> None:
-        """Wait until everything before an offset is committed in this reign.
+    async def wait_until_committed(
+        self, partition: Partition, end_offset: int, *, reigns: int, timeout_ms: int
+    ) -> None:
+        """Wait until everything before an offset is committed in the reign of its append.
 
         Raises `NotEnoughReplicasAfterAppend`, `ReplicationTimedOut`, `NotLeader`, `StorageFailed`.
         """
-        reigns = partition.reigns
         woken = asyncio.Event()
         with partition.wake_on_change(woken.set):
             try:

@@ -1,7 +1,7 @@
 """Splits requests about partitions by rights on their topics, with Kafka's errors (`KafkaApis`)."""
 
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 from kio.schema.delete_records.v2.request import DeleteRecordsRequest, DeleteRecordsTopic
 from kio.schema.delete_records.v2.response import (
@@ -57,13 +57,12 @@ async def produce(request: ProduceRequest, rights: Rights) -> Split[ProduceReque
     split = remove_refused_parts(
         request, "topic_data", refused, partial(ProduceResponse, node_endpoints=()), "responses"
     )
+    if request.acks != 0:
+        return split
 
-    def merge(response: ProduceResponse | None) -> ProduceResponse | None:
-        if request.acks == 0:
-            if refused:
-                raise NoAnswerNow("a message without acks was refused by ACLs")
-            return None
-        return cast(ProduceResponse, split.merge(response))
+    def merge(response: ProduceResponse | None) -> None:
+        if refused:
+            raise NoAnswerNow("a message without acks was refused by ACLs")
 
     return Split(allowed=split.allowed, merge=merge)
 

@@ -4,6 +4,7 @@ A new leader serves its followers at once, because it waits for them. It serves 
 until then they get NOT_LEADER_OR_FOLLOWER and retry.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
@@ -21,10 +22,12 @@ class OpenedReplicas(Replicas):
         super().__init__(*args, **kwargs)
         self.opened: set[TopicPartition] = set()
 
-    async def append(self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:
+    def append(
+        self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int
+    ) -> Callable[[], Awaitable[Appended]]:
         """Append for a producer. See `Replicas.append`."""
         self._require_open(topic_partition)
-        return await super().append(topic_partition, records, acks=acks, timeout_ms=timeout_ms)
+        return super().append(topic_partition, records, acks=acks, timeout_ms=timeout_ms)
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
         """Return messages. See `Replicas.fetch`."""

@@ -266,7 +266,7 @@ class Cluster:
         self, broker: BrokerId, *values: str, acks: int = -1, timeout_ms: int = TIMEOUT_MS, to: TopicPartition = ORDERS
     ) -> int:
         """Appends one batch; returns the first offset."""
-        appended = await self.running[broker].append(to, batch(*values), acks=acks, timeout_ms=timeout_ms)
+        appended = await self.running[broker].append(to, batch(*values), acks=acks, timeout_ms=timeout_ms)()
         return appended.first_offset
 
     async def consume(self, broker: BrokerId, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1) -> Fetched:

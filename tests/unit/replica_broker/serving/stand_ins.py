@@ -1,7 +1,9 @@
 """Replicas with prepared answers, for tests of the handlers that ask them."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from controller_core.model.ids import LeaderEpoch, TopicPartition
@@ -17,6 +19,10 @@ class StandInReplicas:
     """Gives the prepared answers, and raises those that are errors."""
 
     appended: Mapping[TopicPartition, Appended | Exception] = field(default_factory=dict)
+    acknowledged: asyncio.Event = field(default_factory=asyncio.Event)
+    """Appends without a prepared answer wait for it."""
+    has_appended: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    """Released by each append."""
     fetched: Mapping[TopicPartition, Fetched] = field(default_factory=dict)
     deleted: Mapping[TopicPartition, Deleted] = field(default_factory=dict)
     written_by: Mapping[TopicPartition, ProducerStates | Exception] = field(default_factory=dict)
@@ -26,12 +32,15 @@ class StandInReplicas:
     def cast_to_replicas(self) -> Replicas:
         return cast(Replicas, self)
 
-    async def append(self, where: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:
-        self.asked.append((where, records, acks, timeout_ms))
-        answer = self.appended[where]
+    def append(
+        self, where: TopicPartition, records: bytes, *, acks: int, timeout_ms: int
+    ) -> Callable[[], Awaitable[Appended]]:
+        self.asked.append((where, len(records), acks, timeout_ms))
+        self.has_appended.release()
+        answer = self.appended.get(where)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return partial(self._wait, answer)
 
     async def append_marker(self, where: TopicPartition, end: EndOfTransaction, *, timeout_ms: int) -> None:
         self.asked.append((where, end))
@@ -64,3 +73,8 @@ class StandInReplicas:
     def find_epoch_end(self, where: TopicPartition, **asked: Any) -> EpochEnd:
         self.asked.append((where, asked))
         return EpochEnd(LeaderEpoch(2), 9)
+
+    async def _wait(self, answer: Appended | None) -> Appended:
+        if answer is None:
+            await self.acknowledged.wait()
+        return answer or Appended(first_offset=0, last_offset=0)

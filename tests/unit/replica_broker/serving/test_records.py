@@ -1,5 +1,7 @@
 """Produce and Fetch: the handling of messages in both directions, in each version."""
 
+import asyncio
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,6 +20,8 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.schema.types import TransactionalId
 from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
 
+from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.model.authorization.acls import Operation, Resource, ResourceType
 from controller_core.model.ids import LeaderEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import convert
 from controller_core.wire.listener.owned_api import NoAnswerNow
@@ -28,6 +32,8 @@ from replica_broker.membership.node import Node
 from replica_broker.replicas.errors import NotEnoughReplicas, NotLeader
 from replica_broker.replicas.requests import Deleted, EpochEnd, Fetched
 from replica_broker.serving import fetch, produce
+from replica_broker.serving.answering import authorize_parts
+from replica_broker.serving.authorizing import split_partitions
 from replica_broker.serving.offsets import delete_records
 from tests.unit.replica_broker.log.batches import batch, old_message
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
@@ -53,8 +59,9 @@ def make_produce(
 
 
 async def answers(told: Node, replicas: StandInReplicas, request: ProduceRequest) -> list[Any]:
-    response = await produce.on_produce(told, "PLAINTEXT", replicas.cast_to_replicas(), request)
-    assert response is not None
+    pending = await produce.on_produce(told, "PLAINTEXT", replicas.cast_to_replicas(), request)
+    assert pending is not None
+    response = await pending.finish()
     for version in range(produce.VERSIONS.min, produce.VERSIONS.max + 1):
         assert produce.VERSIONS.encode(produce.VERSIONS.lower(response, version), 1)
     return [one for each in response.responses for one in each.partition_responses]
@@ -66,7 +73,42 @@ async def test_each_partition_is_answered_for_itself() -> None:
     assert (first.error_code, first.base_offset, first.log_append_time) == (ErrorCode.none, 5, None)
     assert (second.error_code, second.base_offset) == (ErrorCode.not_leader_or_follower, -1)
     assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (1, 4)
-    assert replicas.asked[0] == (FIRST, WHOLE, -1, 2000)
+    assert replicas.asked[0] == (FIRST, len(WHOLE), -1, 2000)
+
+
+class RightsToOrders:
+    """The rights of a caller who may write to one topic."""
+
+    def may(self, operation: Operation, resource: Resource, *, is_wanted: bool = True) -> bool:
+        return resource.name == "orders"
+
+    def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("rights", [EVERYTHING, RightsToOrders()])
+async def test_records_leave_the_memory_before_their_followers_acknowledge_them(rights: Rights) -> None:
+    async def find_rights(*, as_follower: bool = False) -> Rights:
+        return rights
+
+    replicas, told, records = StandInReplicas(), node(ORDERS), bytes(bytearray(WHOLE))
+    answer = authorize_parts(
+        split_partitions.produce,
+        lambda request: produce.on_produce(told, "PLAINTEXT", replicas.cast_to_replicas(), request),
+    )
+    request = make_produce(0, records=records)
+    (orders,) = request.topic_data
+    request = replace(request, topic_data=(replace(orders, name=WireTopicName("others")), orders))
+    pending: Any = await answer(request, find_rights)
+    finishing = asyncio.create_task(pending.finish())
+    await asyncio.sleep(0)
+    del request, orders
+    assert sys.getrefcount(records) == 2, "the variable here, and the argument"
+    assert not finishing.done()
+    replicas.acknowledged.set()
+    found = [[one.error_code for one in each.partition_responses] for each in (await finishing).responses]
+    of_others = ErrorCode.none if rights is EVERYTHING else ErrorCode.topic_authorization_failed
+    assert found == [[of_others], [ErrorCode.none]]
 
 
 @pytest.mark.parametrize("error", [NotEnoughReplicas(FIRST, "one"), UnsupportedFormat("magic 1")])

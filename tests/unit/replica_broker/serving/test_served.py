@@ -16,19 +16,21 @@ from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinat
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.produce.v11 import ProduceResponse
 from kio.schema.types import TransactionalId
 from kio.static.primitive import i8
 
 from controller_core.client.errors import NotAdmittedError, OutcomeUnknown
 from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.ids import ControllerEpoch, TopicName
+from controller_core.model.ids import ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import FeatureRange
 from controller_core.wire.api_table import HANDLING
 from controller_core.wire.codecs.versions import empty
 from controller_core.wire.connections.security import Login, Security
-from controller_core.wire.listener.listener import Acceptor, Listener, LocalApi, OwnedApi
+from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits, LocalApi, OwnedApi
 from controller_core.wire.messages import ErrorCode
+from replica_broker.log.appending import Appended
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controller_channel import ProducerIdBlock
 from replica_broker.membership.controller_hosts import ControllerHosts
@@ -38,7 +40,9 @@ from replica_broker.serving.commands.control import Control
 from replica_broker.serving.producer_ids import ProducerIds
 from replica_broker.serving.served import RULES, Served
 from simulation.zookeeper import SimulatedZooKeeper
+from tests.unit.replica_broker.log.batches import batch
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
+from tests.unit.replica_broker.serving.test_records import make_produce
 from tests.unit.replica_broker.serving.told import broker, node, state, topic, update
 
 
@@ -166,6 +170,38 @@ async def test_requests_are_counted_by_their_api(served: Served, client: Request
         for api in ("ApiVersions", "DescribeCluster", "Produce")
     }
     assert counted == {"ApiVersions": 2, "DescribeCluster": 1, "Produce": None}
+
+
+async def test_producers_that_wait_for_one_partition_hold_up_none_of_another(served: Served) -> None:
+    """They wait as long as their clients like, and all requests share the memory."""
+    request = make_produce(0, records=batch(bytes(100_000)))
+    replicas = StandInReplicas(
+        appended={TopicPartition(TopicName("orders"), PartitionId(1)): Appended(first_offset=5, last_offset=5)}
+    )
+    listener = Listener(
+        [
+            Acceptor(
+                host="127.0.0.1",
+                port=0,
+                apis=replace(served, replicas=replicas.cast_to_replicas()).apis("PLAINTEXT"),
+                relay_targets=None,
+            )
+        ],
+        rules=RULES,
+        limits=ListenerLimits(strangers_bytes=250_000),
+    )
+    await listener.start()
+    client = RequestClient([Address("127.0.0.1", listener.port)], timeout_ms=10_000)
+    waiting = [asyncio.create_task(client.ask_one(request, ProduceResponse)) for _ in range(5)]
+    for _ in waiting:
+        await replicas.has_appended.acquire()
+    response = await client.ask_one(make_produce(1, records=batch(bytes(100_000))), ProduceResponse)
+    assert [one.base_offset for each in response.responses for one in each.partition_responses] == [5]
+    assert not any(task.done() for task in waiting)
+    replicas.acknowledged.set()
+    for response in await asyncio.gather(*waiting):
+        assert [one.error_code for each in response.responses for one in each.partition_responses] == [ErrorCode.none]
+    await listener.close()
 
 
 async def test_what_is_not_offered_ends_the_connection(client: RequestClient) -> None:

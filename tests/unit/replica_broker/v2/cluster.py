@@ -149,7 +149,7 @@ class Cluster:
         self.disks[broker].broken = lambda each: each.startswith(path)
 
     async def produce(self, broker: BrokerId, *values: str, acks: int = -1) -> int:
-        appended = await self.running[broker].append(ORDERS, batch(*values), acks=acks, timeout_ms=20_000)
+        appended = await self.running[broker].append(ORDERS, batch(*values), acks=acks, timeout_ms=20_000)()
         return appended.first_offset
 
     async def consume(self, broker: BrokerId) -> Fetched:

@@ -55,6 +55,22 @@ async def test_one_that_is_larger_than_all_of_it_has_it_alone() -> None:
     await other.give_back()
 
 
+async def test_a_request_gives_back_a_part_of_its_share_once_and_the_rest_at_its_end() -> None:
+    budget = ByteBudget(BYTES, most_requests=100)
+    for left in (SMALL_BYTES, 2 * SMALL_BYTES, 2 * BYTES):
+        async with budget.share(BYTES) as shrink:
+            other = Holder(budget, BYTES - 2 * SMALL_BYTES)
+            await turns()
+            assert not other.has_it
+            shrink(left)
+            shrink(BYTES)
+            await turns()
+            assert other.has_it is (left < BYTES)
+        await turns()
+        assert other.has_it
+        await other.give_back()
+
+
 async def test_small_requests_never_wait() -> None:
     budget = ByteBudget(BYTES, most_requests=100)
     large, small = Holder(budget, BYTES), Holder(budget, SMALL_BYTES)
