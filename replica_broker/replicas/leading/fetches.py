@@ -7,7 +7,8 @@ diverging log does not count (KIP-320, KIP-595).
 Consumers see committed messages only. Between the high watermark and the log's end they get nothing *yet*, and no
 error, because a new leader's high watermark may be behind the previous leader's. Followers also answer consumers that
 name their last epoch (KIP-392), which a controller uses to compare logs before an unclean election. A fetch is counted
-once, at its arrival, and waits until it has enough data or its answer changes.
+once, at its arrival, and waits until it has enough data or its answer changes. While it waits, only the sizes of its
+records are in memory. The records are read again at the end.
 """
 
 import asyncio
@@ -51,6 +52,7 @@ class Fetches:
             return answers
         woken = asyncio.Event()
         changed: set[TopicPartition] = set()
+        dropped: dict[TopicPartition, int] = {}
 
         def wake(topic_partition: TopicPartition) -> None:
             changed.add(topic_partition)
@@ -61,11 +63,13 @@ class Fetches:
                 watched.enter_context(self._find(topic_partition).wake_on_change(partial(wake, topic_partition)))
             with suppress(TimeoutError):
                 async with asyncio.timeout(asked.max_wait_ms / 1000):
-                    while not _is_enough(asked, answers):
+                    while not _is_enough(asked, answers, sum(dropped.values())):
+                        _drop_records(answers, dropped)
                         await woken.wait()
                         woken.clear()
-                        self._read_again(asked, answers, changed)
-            self._read_again(asked, answers, changed)
+                        self._read_again(asked, answers, dropped, changed)
+            changed.update(dropped)
+            self._read_again(asked, answers, dropped, changed)
         return answers
 
     def _count(self, asked: Fetch) -> None:
@@ -93,11 +97,20 @@ class Fetches:
                 self._isr_changes.maybe_change(partition, asked.replica_id)
                 self._committing.advance(partition)
 
-    def _read_again(self, asked: Fetch, answers: dict[TopicPartition, Fetched], changed: set[TopicPartition]) -> None:
+    def _read_again(
+        self,
+        asked: Fetch,
+        answers: dict[TopicPartition, Fetched],
+        dropped: dict[TopicPartition, int],
+        changed: set[TopicPartition],
+    ) -> None:
         """Read only the changed partitions: a follower of ten thousand waits for data in a few."""
-        again = frozenset(changed)
+        again = tuple(changed) if len(changed) == 1 else tuple(each for each in asked.partitions if each in changed)
         changed.clear()  # a read may change other partitions if a directory fails
-        taken_bytes = sum(len(answer.records) for each, answer in answers.items() if each not in again)
+        for each in again:
+            dropped.pop(each, None)
+            answers[each] = Fetched()
+        taken_bytes = sum(len(answer.records) for answer in answers.values()) + sum(dropped.values())
         for each in again:
             one, left_bytes = asked.partitions[each], asked.max_bytes - taken_bytes
             answers[each] = self._answer(each, one, asked, left_bytes, has_some=taken_bytes > 0)
@@ -189,8 +202,16 @@ def _read(partition: Partition, one: Asked, left_bytes: int, *, is_follower: boo
     return partition.log.read(one.offset, max(0, min(one.max_bytes, left_bytes)), below=below)
 
 
-def _is_enough(asked: Fetch, answers: dict[TopicPartition, Fetched]) -> bool:
-    if not answers or sum(len(answer.records) for answer in answers.values()) >= asked.min_bytes:
+def _drop_records(answers: dict[TopicPartition, Fetched], dropped: dict[TopicPartition, int]) -> None:
+    """Replace the records in the answers by their sizes in `dropped`."""
+    for each, answer in answers.items():
+        if answer.records:
+            dropped[each] = len(answer.records)
+            answers[each] = Fetched()
+
+
+def _is_enough(asked: Fetch, answers: dict[TopicPartition, Fetched], dropped_bytes: int = 0) -> bool:
+    if not answers or sum(len(answer.records) for answer in answers.values()) + dropped_bytes >= asked.min_bytes:
         return True
     return any(
         answer.error_code is not ErrorCode.none or answer.diverging_epoch is not None for answer in answers.values()

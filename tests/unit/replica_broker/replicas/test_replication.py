@@ -1,6 +1,7 @@
 """Leaders and followers together: records are appended, fetched, committed, and acknowledged."""
 
 import asyncio
+import gc
 from uuid import UUID
 
 import pytest
@@ -316,6 +317,42 @@ def test_who_waits_at_several_partitions_gets_what_came_to_any_of_them_within_th
         assert [answers[partition].high_watermark for partition in (ORDERS, *others)] == [0, 1, 1]
         bounded = await a_part_of_it
         assert sorted(len(answer.records) for answer in bounded.values()) == [0, 0, size]
+
+    run_fast(play(scenario, Cluster()))
+
+
+def test_a_fetch_that_waits_holds_no_records_and_reads_them_at_its_end() -> None:
+    value = "held by nobody" * 10
+    other = TopicPartition(ORDERS.topic, PartitionId(1))
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.create(A, topic_partition=other)
+        size = len(batch(value))
+        for topic_partition in (ORDERS, other):
+            await cluster.produce(A, value, to=topic_partition)
+
+        def start_waiting(min_bytes: int, max_wait_ms: int = 10**9) -> "asyncio.Task[dict[TopicPartition, Fetched]]":
+            asked = {each: Asked(offset=0, max_bytes=1 << 20) for each in (ORDERS, other)}
+            fetch = Fetch(partitions=asked, max_wait_ms=max_wait_ms, min_bytes=min_bytes)
+            return asyncio.create_task(cluster.running[A].fetch(fetch))
+
+        started = [start_waiting(3 * size), start_waiting(10 * size), start_waiting(10 * size, max_wait_ms=5_000)]
+        await asyncio.sleep(1)
+        assert not any(isinstance(each, Fetched) and value.encode() in each.records for each in gc.get_objects())
+        enough, refused, too_late = started
+        await cluster.produce(A, value, to=other)
+        assert [len(answer.records) for answer in (await enough).values()] == [size, 2 * size]
+        cluster.partition(A, other).log.raise_log_start(1)
+        late = await too_late
+        assert [len(late[ORDERS].records), late[other].error_code] == [size, ErrorCode.offset_out_of_range]
+        assert not refused.done()
+        await cluster.elect(B, [A, B])
+        answers = await refused
+        assert [answer.error_code for answer in answers.values()] == [
+            ErrorCode.not_leader_or_follower, ErrorCode.offset_out_of_range
+        ]  # fmt: skip
 
     run_fast(play(scenario, Cluster()))
 
