@@ -63,10 +63,10 @@ def _lz4_framed(block: bytes) -> bytes:
     return _LZ4_LENGTH.pack(len(compressed)) + compressed
 
 
-def decompress(compression: Compression, compressed: Buffer) -> bytes:
+def decompress(compression: Compression, compressed: Buffer, *, most_bytes: int = MOST_BYTES) -> bytes:
     """Return the records of a batch.
 
-    Raises `CorruptBatch` if they cannot be decompressed or are larger than `MOST_BYTES`.
+    Raises `CorruptBatch` if they cannot be decompressed or are larger than `most_bytes`.
     """
     data = bytes(compressed)
     try:
@@ -74,31 +74,31 @@ def decompress(compression: Compression, compressed: Buffer) -> bytes:
             case Compression.NONE:
                 return data
             case Compression.SNAPPY:
-                return _decompress_snappy(data)
+                return _decompress_snappy(data, most_bytes)
             case _:
-                return _decompress_within(_DECOMPRESS_INTO[compression], data)
+                return _decompress_within(_DECOMPRESS_INTO[compression], data, most_bytes)
     except cramjam.DecompressionError as error:
         raise CorruptBatch(
-            f"records are not valid {compression.name.lower()}, or exceed {MOST_BYTES} bytes: {error}"
+            f"records are not valid {compression.name.lower()}, or exceed {most_bytes} bytes: {error}"
         ) from error
 
 
-def _decompress_within(decompress_into: Callable[[Any, Any], int], data: bytes) -> bytes:
+def _decompress_within(decompress_into: Callable[[Any, Any], int], data: bytes, most_bytes: int) -> bytes:
     # The decompressed size is unknown and the buffer limits it, so a small buffer is tried first.
-    for size_bytes in (max(_LEAST_BYTES, _FIRST_TRY * len(data)), MOST_BYTES):
-        buffer = bytearray(min(size_bytes, MOST_BYTES))
+    for size_bytes in (max(_LEAST_BYTES, _FIRST_TRY * len(data)), most_bytes):
+        buffer = bytearray(min(size_bytes, most_bytes))
         try:
             return bytes(memoryview(buffer)[: decompress_into(data, buffer)])
         except cramjam.DecompressionError:
-            if len(buffer) == MOST_BYTES:
+            if len(buffer) == most_bytes:
                 raise
     raise AssertionError("the last buffer is as large as any")
 
 
-def _decompress_snappy(data: bytes) -> bytes:
+def _decompress_snappy(data: bytes, most_bytes: int) -> bytes:
     """Decompress snappy: Java's clients frame its blocks in their own way (xerial), others send one bare block."""
     if not data.startswith(_XERIAL_MAGIC):
-        return _snappy_block(data, MOST_BYTES)
+        return _snappy_block(data, most_bytes)
     found = bytearray()
     position = _XERIAL_HEADER_BYTES
     while position < len(data):
@@ -108,7 +108,7 @@ def _decompress_snappy(data: bytes) -> bytes:
         position += _LENGTH.size
         if not 0 <= length <= len(data) - position:
             raise CorruptBatch(f"a block of snappy says {length} bytes, but {len(data) - position} are left")
-        found += _snappy_block(data[position : position + length], MOST_BYTES - len(found))
+        found += _snappy_block(data[position : position + length], most_bytes - len(found))
         position += length
     return bytes(found)
 

@@ -115,7 +115,7 @@ class Served:
                 list_offsets.VERSIONS,
                 authorize_parts(
                     split_partitions.list_offsets,
-                    make_awaitable(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
+                    lambda asked: list_offsets.on_list_offsets(replicas, asked),
                 ),
                 list_offsets.LIMITS,
             ),

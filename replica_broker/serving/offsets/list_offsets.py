@@ -1,5 +1,10 @@
-"""ListOffsets: the first and last offset of a partition, and the offset of a timestamp."""
+"""ListOffsets: the first and last offset of a partition, and the offset of a timestamp.
 
+The search for a timestamp reads records, so the event loop runs after each. Repeated partitions are refused, as in
+Kafka.
+"""
+
+from collections import Counter
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -11,6 +16,7 @@ from kio.schema.list_offsets.v9.response import (
 )
 from kio.static.primitive import i32, i64
 
+from controller_core.controller.loop.slices import SLICE, slice_up
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
@@ -18,25 +24,29 @@ from controller_core.wire.messages import NO_THROTTLE
 from replica_broker.log.errors import LogError
 from replica_broker.replicas.errors import ReplicaRefused
 from replica_broker.replicas.replicas import Replicas
+from replica_broker.replicas.requests import EARLIEST, EARLIEST_LOCAL, LATEST
 
 VERSIONS: Final = Versions(ListOffsetsRequest, oldest=1)
 LIMITS: Final = RequestLimits(max_items=1_000_000)
 
 
-def on_list_offsets(replicas: Replicas, request: ListOffsetsRequest) -> ListOffsetsResponse:
+async def on_list_offsets(replicas: Replicas, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Answer for each partition on its own."""
-    return ListOffsetsResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _list_offset(replicas, request, TopicName(topic.name), one) for one in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+    named = Counter([(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions])
+    topics = []
+    for topic in request.topics:
+        partitions = [
+            _list_offset(replicas, request, TopicName(topic.name), one)
+            if named[topic.name, one.partition_index] == 1
+            else _refuse(one, ErrorCode.invalid_request)
+            async for one in slice_up(topic.partitions, _weigh)
+        ]
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
+    return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
+
+
+def _weigh(asked: ListOffsetsPartition) -> int:
+    return 1 if asked.timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL) else SLICE
 
 
 def _list_offset(
@@ -50,7 +60,7 @@ def _list_offset(
             replica_id=BrokerId(request.replica_id),
         )
     except (ReplicaRefused, LogError) as error:
-        return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.error_code)
+        return _refuse(asked, error.error_code)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         error_code=ErrorCode.none,
@@ -58,3 +68,7 @@ def _list_offset(
         offset=i64(found.offset),
         leader_epoch=i32(found.leader_epoch),
     )
+
+
+def _refuse(asked: ListOffsetsPartition, error_code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error_code)

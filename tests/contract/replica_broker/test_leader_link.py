@@ -80,7 +80,7 @@ async def serve(cluster: Cluster, cleanup: AsyncExitStack) -> int:
             case 1:
                 return await on_fetch(node, "PLAINTEXT", replicas, FETCH_VERSIONS.decode(content, head.api_version))
             case 2:
-                return on_list_offsets(replicas, decode_request(ListOffsetsRequest, content))
+                return await on_list_offsets(replicas, decode_request(ListOffsetsRequest, content))
             case _:
                 return on_offset_for_leader_epoch(replicas, decode_request(OffsetForLeaderEpochRequest, content))
 

@@ -38,12 +38,9 @@ def test_a_bare_block_of_snappy_is_read_too() -> None:
 
 
 @pytest.mark.parametrize("compression", [each for each in Compression if each is not Compression.NONE])
-def test_a_few_bytes_that_stand_for_too_many_are_refused(
-    compression: Compression, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 1 << 20)
+def test_a_few_bytes_that_stand_for_too_many_are_refused(compression: Compression) -> None:
     with pytest.raises(CorruptBatch):
-        decompress(compression, compress_records(compression, bytes((1 << 20) + 2)))
+        decompress(compression, compress_records(compression, bytes((1 << 20) + 2)), most_bytes=1 << 20)
 
 
 @given(

@@ -364,6 +364,39 @@ def test_a_batch_that_cannot_be_decompressed_is_found_by_its_first_offset_and_hi
     assert log.find_offset(NOW_MS + 60, below=3) == (2, NOW_MS + 99)
 
 
+@pytest.mark.parametrize(
+    ("records", "count"),
+    [
+        pytest.param(record(b"", timestamp_delta_ms=9) * 250_001, 250_001, id="records"),
+        pytest.param(record(bytes(32 << 20), timestamp_delta_ms=9), 1, id="bytes"),
+    ],
+)
+def test_a_batch_of_too_much_is_found_by_its_header_and_hides_nothing(records: bytes, count: int) -> None:
+    log = open_log(SimulatedDisk(), segment_bytes=1 << 20)
+    data = batch(
+        times_ms=[NOW_MS, NOW_MS + 50],
+        records=records,
+        attributes=Compression.ZSTD,
+        count=count,
+        last_offset_delta=count - 1,
+    )
+    log.append_as_leader(data, EPOCH, NOW_MS)
+    log.append_as_leader(batch(b"c", times_ms=[NOW_MS + 40]), EPOCH, NOW_MS)
+    assert log.find_offset(NOW_MS + 30, below=count + 1) == (0, NOW_MS + 50)
+    assert log.find_offset(NOW_MS + 30, below=count + 1) == log.find_latest_offset(below=count + 1)
+    log.raise_log_start(count)
+    assert log.find_offset(NOW_MS + 30, below=count + 1) == (count, NOW_MS + 40)
+
+
+def test_only_a_few_batches_are_read_if_their_records_have_other_timestamps_than_their_headers() -> None:
+    log = open_log(SimulatedDisk())
+    batches = 20
+    for _ in range(batches):
+        data = batch(times_ms=[NOW_MS, NOW_MS + 50], records=record(b"a"), attributes=4, count=1, last_offset_delta=0)
+        log.append_as_leader(data, EPOCH, NOW_MS)
+    assert log.find_offset(NOW_MS + 30, below=batches) == (8, NOW_MS + 50)
+
+
 @pytest.mark.parametrize("compression", Compression)
 def test_a_compacted_log_takes_no_record_without_a_key(compression: Compression) -> None:
     log = open_log(SimulatedDisk(), is_compacted=True)

@@ -14,11 +14,12 @@ from kio.schema.fetch.v12 import FetchRequest as FetchRequest12
 from kio.schema.fetch.v12.request import FetchPartition as FetchPartition12
 from kio.schema.fetch.v12.request import FetchTopic as FetchTopic12
 from kio.schema.fetch.v17.request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kio.schema.list_offsets.v9.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kio.schema.produce.v11.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.schema.types import TransactionalId
-from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
+from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
 from controller_core.admin.rights import EVERYTHING, Rights
 from controller_core.model.authorization.acls import Operation, Resource, ResourceType
@@ -34,7 +35,7 @@ from replica_broker.replicas.requests import Deleted, EpochEnd, Fetched
 from replica_broker.serving import fetch, produce
 from replica_broker.serving.answering import authorize_parts
 from replica_broker.serving.authorizing import split_partitions
-from replica_broker.serving.offsets import delete_records
+from replica_broker.serving.offsets import delete_records, list_offsets
 from tests.unit.replica_broker.log.batches import batch, old_message
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
 from tests.unit.replica_broker.serving.told import ORDERS_ID, OWN, node, state, topic
@@ -244,6 +245,37 @@ async def test_there_are_no_sessions() -> None:
         node(ORDERS), "PLAINTEXT", StandInReplicas().cast_to_replicas(), make_fetch_by_id(session_id=7)
     )
     assert (response.error_code, response.session_id) == (ErrorCode.fetch_session_id_not_found, 0)
+
+
+async def test_offsets_are_listed_with_pauses_and_not_of_a_partition_that_is_named_twice() -> None:
+    pauses = 0
+
+    async def count_pauses() -> None:
+        nonlocal pauses
+        while True:
+            await asyncio.sleep(0)
+            pauses += 1
+
+    def make_topic(name: str, *partitions: int) -> ListOffsetsTopic:
+        asked = tuple(ListOffsetsPartition(partition_index=i32(one), timestamp=i64(5)) for one in partitions)
+        return ListOffsetsTopic(name=WireTopicName(name), partitions=asked)
+
+    request = ListOffsetsRequest(
+        replica_id=WireBrokerId(-1),
+        isolation_level=i8(0),
+        topics=(make_topic("orders", 0, 1, 2, 1), make_topic("others", 0), make_topic("orders", 2, 3)),
+    )
+    counting = asyncio.create_task(count_pauses())
+    response = await list_offsets.on_list_offsets(StandInReplicas().cast_to_replicas(), request)
+    counting.cancel()
+    assert [
+        (topic.name, one.partition_index) for topic in response.topics for one in topic.partitions if not one.error_code
+    ] == [("orders", 0), ("others", 0), ("orders", 3)]
+    assert {one.error_code for topic in response.topics for one in topic.partitions} == {
+        ErrorCode.none,
+        ErrorCode.invalid_request,
+    }
+    assert pauses >= 3, "one after each search"
 
 
 async def test_records_are_deleted_of_each_partition_for_itself_and_not_of_internal_topics() -> None:
