@@ -2,7 +2,6 @@
 
 import os
 import re
-import urllib.request
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from bench.evaluation import Distribution
 from bench.setup.jvm import BenchBroker
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.scraping import open_locally
 from devcluster.running.servers import Server
 
 _MB: Final = 1024
@@ -112,7 +112,7 @@ class OurController(MeasuredController):
 
     def event_times(self) -> dict[str, Distribution]:
         found: dict[str, Distribution] = {}
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.process.metrics_port}/metrics", timeout=60) as answer:
+        with open_locally(f"http://127.0.0.1:{self.process.metrics_port}/metrics") as answer:
             families = list(text_string_to_metric_families(answer.read().decode()))
         for family in families:
             if family.name == "kontroller_event_time_seconds":

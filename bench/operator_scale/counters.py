@@ -2,7 +2,6 @@
 
 import re
 import socket
-import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.operator_scale.surroundings import Surroundings
 from controller_operator.resources import KINDS
+from devcluster.running.scraping import open_locally
 
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _OURS: Final = frozenset({*(kind.definition.plural for kind in KINDS), "events"})
@@ -60,7 +60,7 @@ def transactions_of(answer: bytes) -> int:
 
 def looks(metrics_port: int) -> int:
     """Return the number of an operator's reconciliations of KafkaTopics. Raises OSError."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=60) as answer:
+    with open_locally(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
         families = text_string_to_metric_families(answer.read().decode())
     samples = (sample for family in families for sample in family.samples)
     return int(

@@ -9,6 +9,7 @@ because a password there would replace the credentials of the kubeconfig.
 
 import copy
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -45,9 +46,20 @@ def api_client(configuration: Configuration) -> ApiClient:
 
 
 def find_proxy(address: str) -> str | None:
-    """Return the proxy for an address from the environment (`HTTPS_PROXY`, `NO_PROXY`, ...); None if there is none."""
+    """Return the proxy for an address from the environment (`HTTPS_PROXY`, `NO_PROXY`, ...); None if there is none.
+
+    As for kubectl, there is none for this machine.
+    """
     url = urlsplit(address)
-    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
+    host = url.hostname or ""
+    return None if _is_this_machine(host) or proxy_bypass(host) else getproxies().get(url.scheme)
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class ApiRequests:

@@ -2,7 +2,6 @@
 
 import json
 import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
+from devcluster.running.scraping import open_locally
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import (
     wait_until_controlled_by,
@@ -22,7 +22,7 @@ from tests.real.controller.clusters import OurCluster
 def readyz(controller: ControllerProcess) -> tuple[int, dict[str, Any]]:
     """Return the status and the content of `/readyz`."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{controller.metrics_port}/readyz", timeout=10) as answer:
+        with open_locally(f"http://127.0.0.1:{controller.metrics_port}/readyz", timeout_s=10) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

@@ -11,7 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
 
 from confluent_kafka import Producer
 
@@ -26,6 +25,7 @@ from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import ConditionTimeoutError, ManagedProcess, wait_until
+from devcluster.running.scraping import open_locally
 from tests.real.operator.operator_process import WRITE_MARK
 from tests.real.operator.witnesses import limit_without_zookeeper
 
@@ -197,14 +197,14 @@ class Operator:
     def trouble(self) -> str | None:
         """Return the reason why it is not ready, from its probe; None if it is ready."""
         try:
-            with urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=ANSWER_S):
+            with open_locally(f"http://127.0.0.1:{self._port}/readyz", timeout_s=ANSWER_S):
                 return None
         except HTTPError as error:
             return error.read().decode()
 
     def count(self, kind: str) -> int:
         """Return the number of objects of a kind in its metrics."""
-        with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=ANSWER_S) as answer:
+        with open_locally(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout_s=ANSWER_S) as answer:
             lines = answer.read().decode().splitlines()
         return next(int(float(line.split()[-1])) for line in lines if f'objects{{kind="{kind}"}}' in line)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from socket import socket
 from typing import Final
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
+from devcluster.running.scraping import open_locally
 from tests.real.ports.strangers import SOON_S, Holdings, connect_strangers
 from tests.real.ports.strangers import STRANGERS as ALL_STRANGERS
 
@@ -46,7 +47,7 @@ class HttpPort(Holdings):
         """Return the status of a page. Raises `OSError`."""
         asked = Request(f"{self.address}{page}", headers=dict(headers))
         try:
-            with urlopen(asked, timeout=SOON_S, context=tls or self.tls) as answer:
+            with open_locally(asked, timeout_s=SOON_S, tls=tls or self.tls) as answer:
                 return int(answer.status)
         except HTTPError as error:
             return error.code

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.running.scraping import find_value
+from devcluster.running.scraping import find_value, open_locally
 from tests.real.ports.http_clients import BEARER, TOKEN, HttpPort
 from tests.real.ports.strangers import SOON_S
 
@@ -50,7 +50,7 @@ class _SecuredController(ControllerProcess):
 
     def metric(self, name: str) -> float | None:
         asked = Request(f"https://127.0.0.1:{self.metrics_port}/metrics", headers=dict(BEARER))
-        with urlopen(asked, timeout=SOON_S, context=self.tls) as answer:
+        with open_locally(asked, timeout_s=SOON_S, tls=self.tls) as answer:
             return find_value(answer.read().decode(), name)
 
 

@@ -6,7 +6,7 @@ Certificates are in `test_https.py`, and the operator's webhook is in `test_webh
 
 import sys
 from collections.abc import Iterator
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 import pytest
 
@@ -17,7 +17,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import ManagedProcess
-from devcluster.running.scraping import find_value
+from devcluster.running.scraping import find_value, open_locally
 from tests.real.ports.http_clients import (
     BEARER,
     NO_HEADERS,
@@ -48,7 +48,7 @@ class _GuardedRecorder(RecorderProcess):
 
     def metric(self, name: str) -> float | None:
         asked = Request(f"http://127.0.0.1:{self.metrics_port}/metrics", headers=dict(BEARER))
-        with urlopen(asked, timeout=SOON_S) as answer:
+        with open_locally(asked, timeout_s=SOON_S) as answer:
             return find_value(answer.read().decode(), name)
 
 

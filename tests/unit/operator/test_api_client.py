@@ -59,6 +59,13 @@ def test_the_proxy_is_that_of_the_environment(
     assert find_proxy(API_SERVER) == found
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"])
+def test_an_api_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", PROXY)
+    assert find_proxy(f"https://{host}:6443") is None
+    assert find_proxy("https://10.0.0.1:6443") == PROXY
+
+
 async def test_a_client_goes_by_the_proxy_of_the_kubeconfig_before_that_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

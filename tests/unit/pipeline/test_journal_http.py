@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 from aiohttp import web
@@ -15,6 +14,7 @@ from structlog.testing import capture_logs
 
 from controller_core.process.journal_http import CHUNK_BYTES, make_journal_routes
 from controller_core.security.token_file import TokenFile
+from devcluster.running.scraping import open_locally
 from kontroller.history.sources.journal_copies import fetch
 from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.sources.journal_tokens import JournalTokens
@@ -148,7 +148,7 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
             assert OTHER not in str(error.value)
         for segment in ("", f"/{NAME}"):
             with pytest.raises(HTTPError) as refused:
-                urlopen(f"{url}{segment}")
+                open_locally(f"{url}{segment}")
             assert (refused.value.code, refused.value.headers["WWW-Authenticate"]) == (401, "Bearer")
             assert "requires its token" in refused.value.read().decode()
             refused.value.close()

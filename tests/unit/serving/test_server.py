@@ -7,8 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ from controller_core.process.http import NO_LIMITS, HttpAccess
 from controller_core.process.http_access.door import Door
 from controller_core.security.token_file import TokenFile
 from devcluster.running.ports import reserve_port
+from devcluster.running.scraping import open_locally
 from kontroller.history.serving.levels import LevelMetrics
 from kontroller.history.serving.process import serve_report
 
@@ -178,7 +177,7 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
     with run_serve(f"--report={tmp_path}", f"--metrics-port={port}") as process:
         assert process.stdout is not None
         assert "serving the report" in process.stdout.readline()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+        with open_locally(f"http://127.0.0.1:{port}/") as answer:
             assert answer.read() == PAGE
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -18,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from devcluster.running.ports import reserve_port
+from devcluster.running.scraping import open_locally
 from kontroller.command_line import main
 from tests.unit.watching.alertmanagers import StrictAlertmanager
 from tests.unit.watching.lines import alive, lead
@@ -60,7 +60,7 @@ def end(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 def answer(url: str) -> str:
     try:
-        with urllib.request.urlopen(url, timeout=5) as got:
+        with open_locally(url, timeout_s=5) as got:
             return str(got.read().decode())
     except (urllib.error.URLError, ConnectionError):
         return ""

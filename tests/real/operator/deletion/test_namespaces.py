@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from urllib.request import urlopen
 
 import pytest
 
@@ -19,6 +18,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
+from devcluster.running.scraping import open_locally
 from tests.real.operator.deletion.conftest import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER, Clusters
 from tests.real.operator.operated import (
     KINDS,
@@ -104,7 +104,7 @@ def leftovers(api: KubernetesCluster) -> list[dict[str, str]]:
 
 
 def count_left_behind(port: int, kind: str) -> float:
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with open_locally(f"http://127.0.0.1:{port}/metrics", timeout_s=10) as answer:
         lines = answer.read().decode().splitlines()
     (line,) = [each for each in lines if each.startswith(f'kontroller_operator_left_behind_total{{kind="{kind}"}}')]
     return float(line.split()[-1])
