@@ -52,7 +52,7 @@ def test_servers_that_the_file_names_are_shown_the_login(file: Path, servers: st
 
 def test_servers_are_the_same_with_a_protocol_before_them(file: Path) -> None:
     file.write_text(SECURED.replace("kafka-0:9092, KAFKA-1:9092", "SASL_PLAINTEXT://kafka-0:9092,KAFKA-1:9092,"))
-    assert password(ClientFiles([file])) == "PASSWORD"
+    assert password(ClusterFiles([file])) == "PASSWORD"
 
 
 @pytest.mark.parametrize("servers", ["stranger:9092", "kafka-0:9092,stranger:9092", "kafka-0:9093", "kafka-0:9092.x:1"])
