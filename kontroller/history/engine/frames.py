@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Self, TypeVar
 
+# `pyspark.sql.DataFrame` may be these frames already (`activation`).
+from pyspark.sql.dataframe import DataFrame as SparkFrame
+
 from kontroller.history.engine.columns import Column, write_column, write_literal
 from kontroller.history.engine.steps import Steps
 from kontroller.history.engine.translation import translate_condition, translate_order
@@ -33,7 +36,8 @@ class Frame:
         return list(self.steps.columns(self.name))
 
     def __getattr__(self, name: str) -> Column:
-        if name.startswith("_"):
+        # PySpark's own methods take precedence over columns. One that is missing here must not pass for a column.
+        if name.startswith("_") or hasattr(SparkFrame, name):
             raise AttributeError(name)
         return Column(f"`{self.name}`.`{name}`")
 

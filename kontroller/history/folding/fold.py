@@ -292,7 +292,7 @@ def _number_log_records(raw: DataFrame) -> DataFrame:
     """Return the raw records, with numbers for those from Kafka's logs, because every new line of a log may change
     them."""
     of_logs = raw.where(f.col("origin") == lines.LOGS)
-    if of_logs.isEmpty():
+    if of_logs.first() is None:
         return raw
     others = raw.where(f.col("origin") != lines.LOGS)
     return others.unionByName(text_logs.number_records(of_logs).localCheckpoint())

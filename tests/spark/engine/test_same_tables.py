@@ -19,11 +19,25 @@ from kontroller.history.schemas import LAYERS, Table
 from kontroller.history.store import Store
 from tests.spark.histories import history
 
+_NAMELESS_SHARE: Final = {"four": 0.3, "five": 0.7}
+"""The share of a new cluster's records that were written before the first broker wrote its id."""
 _DAMAGED: Final = [b'{"v": 1, "kind": "topic"}\n', b'{"v": 1, "cluster_id": "one", "seq": "x"}\n', b"what?\n"]
+
+
+def remove_ids(cluster: str, share: float) -> list[bytes]:
+    """Return the journal of a cluster without the cluster's id in the first records."""
+    lines = history(4, cluster_id=cluster, events=150)
+    written, empty = f'"cluster_id":"{cluster}"'.encode(), b'"cluster_id":null'
+    count = round(share * len(lines))
+    assert all(written in line for line in lines)
+    return [*(line.replace(written, empty) for line in lines[:count]), *lines[count:]]
+
+
 JOURNALS_OF: Final = {
     "one": history(1, cluster_id="one", events=400),
     "two": history(2, cluster_id="two", events=150, is_recorded=True),
     "three": [*history(3, cluster_id="three/3", events=150), *_DAMAGED],
+    **{name: remove_ids(name, share) for name, share in _NAMELESS_SHARE.items()},
 }
 
 
