@@ -33,7 +33,8 @@ class Uptime:
     detection_writable_us: int = 0
     """The part of the detection time in which the ISR was not under min ISR."""
     silent_us: int = 0
-    """The time of the period before the history begins and after it ends, for the mean number of partitions."""
+    """The time of the period before the history begins and after it ends, for the mean number of partitions. If all of
+    the period is after the history, for the last number of partitions."""
 
     def __add__(self, other: "Uptime") -> "Uptime":
         return Uptime(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
@@ -236,6 +237,8 @@ class Report:
     """The clusters that are drawn over time."""
     clusters_total: int
     """The number of clusters with data in the period. The listing `clusters` also has those that fell silent before."""
+    silent_clusters: int
+    """The number of clusters that fell silent before the period. All of it is unknown of them."""
     uptime: Uptime
     partitions: int
     topics_total: int
@@ -282,8 +285,13 @@ class Report:
         return self.listings["clusters"].total > 1
 
     @property
+    def clock_us(self) -> int:
+        """The length of the period, summed over clusters."""
+        return (self.clusters_total + self.silent_clusters) * (self.period.ended_us - self.period.began_us)
+
+    @property
     def known_clock_us(self) -> int:
-        return max(0, self.clusters_total * (self.period.ended_us - self.period.began_us) - self.unknown_us)
+        return max(0, self.clock_us - self.unknown_us)
 
 
 def seconds(micros: int) -> float:

@@ -17,7 +17,7 @@ from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.period import Period
 from kontroller.history.reports.report import write_report
 from kontroller.history.reports.selection.before import figures_before
-from kontroller.history.reports.selection.clusters import clusters
+from kontroller.history.reports.selection.clusters import clusters, find_silent_partitions, totals
 from kontroller.history.reports.selection.tables import tables_of
 from tests.spark.answers.literals import DAY, DAY_1, Histories, Row, broker, partition, span, table
 
@@ -119,10 +119,18 @@ def test_without_intervals_flaps_are_not_compared(given: Mapping[str, DataFrame]
     assert alone.counts == {"findings": 1}
 
 
+def test_the_time_of_a_cluster_that_fell_silent_before_the_period_is_unknown(given: Mapping[str, DataFrame]) -> None:
+    tables = tables_of(given, LAST_DAY)
+    assert totals(tables) == (3, 1, (3 * HOUR + DAY) * 10**6)
+    assert find_silent_partitions(tables) == 1
+
+
 def test_the_page_draws_few_clusters_and_leads_to_all(given: Mapping[str, DataFrame], tmp_path: Path) -> None:
     limits = Limits(clusters=2, brokers=2, table_rows=3)
     written = write_report(given, tmp_path, period=LAST_DAY, limits=limits, options=Options())
     assert written.clusters == 3  # clusters with data in the period
+    # An hour without a leader, a hole of four hours, and the day of the silent cluster's only partition.
+    assert written.bounds == pytest.approx((1 - (HOUR + 4 * HOUR + DAY) / (4 * DAY), 1 - HOUR / (4 * DAY)))
     source = written.page.read_text()
     assert "3 of 4 clusters need attention" in source
     assert "silent since 2026-02-28 23:00:00" in source
@@ -142,7 +150,8 @@ def test_a_report_of_one_cluster_has_nothing_of_others(
     with kept.store.begin_change() as change:
         for layer in schemas.LAYERS:
             change.write(layer, given.get(layer.name, spark.createDataFrame([], layer.schema)))
-    monkeypatch.setattr(KeptHistory, "audit", lambda _: given[schemas.VIOLATIONS.name])
+    found = given[schemas.VIOLATIONS.name]
+    monkeypatch.setattr(KeptHistory, "audit", lambda _, clusters: found.where(found.cluster_id.isin(*clusters)))
     written = kept.report(tmp_path / "page", Options(), LAST_DAY, clusters=["down"])
     assert (written.clusters, written.findings) == (1, 3)
     source = written.page.read_text()

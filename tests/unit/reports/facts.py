@@ -46,6 +46,7 @@ def empty_report(days: int = 1) -> Report:
         day_grid=grid_of(period.began_us, period.ended_us, most=96, least_us=DAY),
         clusters=(),
         clusters_total=0,
+        silent_clusters=0,
         uptime=Uptime(),
         partitions=0,
         topics_total=0,

@@ -97,8 +97,7 @@ def _share_of_time(
 
 def _unknown(report: Report) -> Figure:
     before = _find_known_before(report)
-    length_us = report.clusters_total * (report.period.ended_us - report.period.began_us)
-    earlier = "all" if before is None else _hole(max(0, length_us - before.known_clock_us))
+    earlier = "all" if before is None else _hole(max(0, report.clock_us - before.known_clock_us))
     whole = report.unknown_us + report.known_clock_us
     if not whole or not report.known_clock_us:
         now, note = "all", "no history"
@@ -107,7 +106,9 @@ def _unknown(report: Report) -> Figure:
         note = (
             f"{words.share(report.unknown_us / whole)} of the period" if report.unknown_us else "the history has no gap"
         )
-        note += ", summed over clusters" if report.clusters_total > 1 and report.unknown_us else ""
+        note += (
+            ", summed over clusters" if report.clusters_total + report.silent_clusters > 1 and report.unknown_us else ""
+        )
     tone: Tone = "good" if now == "nothing" else "unknown"
     return Figure(section="unknown", label="Unknown", now=now, before=earlier, note=note, tone=tone)
 

@@ -53,12 +53,22 @@ def find_recent_clusters(tables: Tables) -> DataFrame:
     return tables.known_until.where(f.unix_micros("known_until") >= f.lit(given_up_us))
 
 
-def totals(tables: Tables) -> tuple[int, int]:
-    """Return the number of clusters in the period, and the sum of their unknown time."""
-    missing = f.greatest(f.lit(length_us(tables)) - f.col("known_clock_us"), f.lit(0))
-    sums = find_seen_clusters(tables).agg(f.count("*").alias("n"), f.coalesce(f.sum(missing), f.lit(0)).alias("us"))
-    row = sums.collect()[0]
-    return row["n"], row["us"]
+def totals(tables: Tables) -> tuple[int, int, int]:
+    """Return the number of clusters in the period, of those that fell silent before, and the unknown time of all."""
+    missing = f.greatest(f.lit(length_us(tables)) - f.coalesce("known_clock_us", f.lit(0)), f.lit(0))
+    found = find_seen_clusters(tables).join(find_recent_clusters(tables), "cluster_id", "full")
+    seen, unknown_us = f.count("known_clock_us").alias("seen"), f.coalesce(f.sum(missing), f.lit(0)).alias("us")
+    row = found.agg(f.count("*").alias("n"), seen, unknown_us).collect()[0]
+    return row["seen"], row["n"] - row["seen"], row["us"]
+
+
+def find_silent_partitions(tables: Tables) -> int:
+    """Return the last number of partitions of all clusters that fell silent before the period."""
+    silent = find_recent_clusters(tables).join(tables[schemas.AVAILABILITY], "cluster_id", "left_anti")
+    last = tables.last_partitions.groupBy("cluster_id").agg(f.count("*").alias("partitions"))
+    found = silent.join(last, "cluster_id").agg(f.coalesce(f.sum("partitions"), f.lit(0)).alias("partitions"))
+    partitions: int = found.collect()[0]["partitions"]
+    return partitions
 
 
 def length_us(tables: Tables) -> int:

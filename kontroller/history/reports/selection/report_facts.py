@@ -19,7 +19,7 @@ from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import DAY, Grid, grid_of
 from kontroller.history.reports.selection.broker_heat import BrokerHeats, broker_heats
-from kontroller.history.reports.selection.clusters import totals
+from kontroller.history.reports.selection.clusters import find_silent_partitions, length_us, totals
 from kontroller.history.reports.selection.coverage import Key, edges, sum_coverage
 from kontroller.history.reports.selection.episodes.worst import episodes, quiet_us
 from kontroller.history.reports.selection.levels.measured import measure_levels
@@ -71,7 +71,7 @@ def select_facts(
         listings["failovers"] = add_led_places(listings["failovers"], tables)
         strips = strips_of(tables, names, listings["topics"], grid, limits)
         clusters = cluster_facts(tables, names, strips)
-    clusters_total, unknown_us = of_clusters.result()
+    clusters_total, silent_clusters, unknown_us = of_clusters.result()
     holes, holes_total = of_holes.result()
     heats = of_heats.result() if of_heats else BrokerHeats()
     worst, episodes_total = of_episodes.result()
@@ -83,6 +83,7 @@ def select_facts(
         day_grid=day_grid,
         clusters=clusters,
         clusters_total=clusters_total,
+        silent_clusters=silent_clusters,
         uptime=uptime,
         partitions=partitions,
         topics_total=topics_total,
@@ -112,13 +113,14 @@ def select_facts(
 
 
 def whole(tables: Tables) -> tuple[int, int, Uptime]:
-    """Return the number of topics and of partitions, and the sums, over all clusters."""
+    """Return the number of topics and of partitions in the period, and the sums, over all clusters."""
     topics = uptimes(tables, "cluster_id", "topic")
     sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in SUMS]
     row = topics.agg(
         f.count("*").alias("topics"), f.coalesce(f.sum("partitions"), f.lit(0)).alias("partitions"), *sums
     ).collect()[0]
-    return row["topics"], row["partitions"], _uptime(row)
+    silent_us = find_silent_partitions(tables) * length_us(tables)
+    return row["topics"], row["partitions"], _uptime(row) + Uptime(silent_us=silent_us)
 
 
 def _uptime(row: Row) -> Uptime:

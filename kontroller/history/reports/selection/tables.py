@@ -50,6 +50,8 @@ class Tables:
     """The last known time of each cluster that was known before the period's end: `cluster_id`, `known_until`.
 
     It is after the period's end if the cluster's clock is ahead."""
+    last_partitions: DataFrame
+    """The `cluster_id` of each partition that existed when its cluster's history ended, even before the period."""
     empty: frozenset[str] = frozenset()
     """Tables that are known to have no rows, so that no query is needed."""
     has_whole_days: bool = False
@@ -104,7 +106,15 @@ def tables_of(
     frames[REQUESTS.name] = limit_requests(frames[REQUESTS.name], most)
     spans = given.get(KNOWN_SPANS.name, frames[KNOWN_SPANS.name])
     known_until = _find_known_until(spans, period, now)
-    return Tables(spark=spark, period=period, frames=frames, missing=tuple(missing), known_until=known_until)
+    intervals = given.get(PARTITION_INTERVALS.name, frames[PARTITION_INTERVALS.name])
+    return Tables(
+        spark=spark,
+        period=period,
+        frames=frames,
+        missing=tuple(missing),
+        known_until=known_until,
+        last_partitions=intervals.where("is_last").select("cluster_id"),
+    )
 
 
 def _find_known_until(spans: DataFrame, period: Period, now: datetime | None) -> DataFrame:
