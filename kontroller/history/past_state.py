@@ -1,7 +1,8 @@
 """The state of a cluster at a moment of the past, from its journals. Needs no Spark.
 
 Records are applied in their order. Their times come from clocks that are believed (`continuity.clock_runs`), so a wrong
-stamp ends nothing early. A state is known until the next sign of life of a controller, unless that comes too late.
+stamp ends nothing early. A state is known until the next sign of life of a controller, unless that comes too late, is
+of another term, or records before it are missing: then changes between the two may not have been recorded.
 """
 
 from array import array
@@ -11,11 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from controller_core.journal.changes import Kind
 from controller_core.journal.fold import Image, fold
-from controller_core.journal.reader import Entry, Record, find_journals, read
+from controller_core.journal.reader import Entry, Gap, Record, find_journals, read
 from controller_core.model.wording import format_utc
 from kontroller.history.topic_changes import say_values
 from kontroller.history.transforms.continuity.clock_runs import Run, place_runs
@@ -46,6 +47,8 @@ class Past:
     """The next sign of life; None if the journals end before."""
     is_known: bool
     """False if the controller was silent at that moment, or records are missing."""
+    broken_by: str | None = None
+    """The reason why changes between the two signs of life may not have been recorded; None if there is none."""
 
     @property
     def why_unknown(self) -> str:
@@ -56,7 +59,8 @@ class Past:
             return f"no snapshot, or records are missing, before {format_utc(self.from_us)}"
         if self.until_us is None:
             return f"the journals end at {format_utc(self.from_us)}"
-        return f"nothing was recorded from {format_utc(self.from_us)} to {format_utc(self.until_us)}"
+        between = f"from {format_utc(self.from_us)} to {format_utc(self.until_us)}"
+        return f"{self.broken_by or 'nothing was recorded'} {between}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +78,19 @@ def read_past(at_us: int, *folders: Path, topics: Collection[str] = ()) -> Past:
 
     `topics`: return the things of these topics only; empty: all. Raises `OSError`, and `SeveralClusters`."""
     directories = find_journals(*folders)
-    times, silence_us = _read_times(read(*directories))
+    signs = _read_signs(read(*directories))
+    times = signs.times
     count = bisect_right(times, at_us)
     folded = fold(_take(read(*directories), count)) if count else None
     image = None if folded is None else folded.image
     from_us, until_us = (times[count - 1] if count else None), (times[count] if count < len(times) else None)
-    is_awake = from_us is not None and until_us is not None and until_us - from_us <= silence_us
+    is_awake = from_us is not None and until_us is not None and until_us - from_us <= signs.silence_us
     return Past(
         things=None if image is None else list_things(image, topics),
         from_us=from_us,
         until_us=until_us,
-        is_known=image is not None and (is_awake or from_us == at_us),
+        is_known=image is not None and ((is_awake and count not in signs.breaks) or from_us == at_us),
+        broken_by=signs.breaks.get(count),
     )
 
 
@@ -138,12 +144,31 @@ def _take(entries: Iterable[Entry], count: int) -> Iterator[Entry]:
             return
 
 
-def _read_times(entries: Iterable[Entry]) -> tuple[list[int], int]:
-    """Return the believed times of the signs of life, which never go back, and the longest time between two of them."""
+class _Signs(NamedTuple):
+    """The signs of life of a journal."""
+
+    times: list[int]
+    """Their believed times, which never go back."""
+    silence_us: int
+    """The longest time between two of them that is no silence."""
+    breaks: dict[int, str]
+    """The reason why changes before a sign of life may not have been recorded, by its index."""
+
+
+def _read_signs(entries: Iterable[Entry]) -> _Signs:
     stamps, clusters, interval_ms = array("q"), set[str](), 0
+    breaks: dict[int, str] = {}
+    epoch: int | None = None
     for entry in entries:
+        if isinstance(entry, Gap):
+            breaks[len(stamps)] = "records are missing"
         if not isinstance(entry, Record) or not _is_sign_of_life(entry):
             continue
+        if entry.line.controller_epoch != epoch:
+            breaks.setdefault(len(stamps), "between two terms nothing was recorded")
+        elif entry.line.kind == Kind.RECORDER_STARTED:
+            breaks.setdefault(len(stamps), "no recorder was running")
+        epoch = entry.line.controller_epoch
         stamps.append(min(entry.line.event_time_us, 2**63 - 1))
         interval_ms = max(interval_ms, entry.line.alive_interval_ms or 0)
         clusters |= {entry.line.cluster_id} if entry.line.cluster_id else set()
@@ -159,7 +184,7 @@ def _read_times(entries: Iterable[Entry]) -> tuple[list[int], int]:
     for (first, end), place in zip(bounds, places, strict=True):
         for stamp in stamps[first:end]:
             times.append(max(place.clamp(stamp), times[-1] if times else 0))
-    return times, silence_us
+    return _Signs(times, silence_us, breaks)
 
 
 def _is_step(before_us: int, after_us: int, silence_us: int) -> bool:

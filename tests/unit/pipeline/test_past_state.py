@@ -1,6 +1,7 @@
 """`kontroller history at` and `diff`: a cluster as it was at a moment, by its journals alone."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,49 @@ def test_what_is_not_known_is_said_with_the_reason(journal: Path, seconds: float
     past = read_past(count_micros(seconds), journal)
     assert not past.is_known
     assert past.why_unknown == why
+
+
+def leave_out_numbers(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:15], *lines[19:]]
+
+
+def drop_and_say_so(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:15], line(15, 112, "gap", dropped=4), *lines[19:]]
+
+
+def end_the_term(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:15], line(0, 120, "controller_elected", epoch=2, alive_interval_ms=10_000)]
+
+
+def resign(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:15], line(15, 90, "controller_resigned", reason="stopped"), *end_the_term(lines)[15:]]
+
+
+def start_a_recorder(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:15], line(15, 120, "recorder_started", alive_interval_ms=10_000, inferred=True)]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (leave_out_numbers, "records are missing"),
+        (drop_and_say_so, "records are missing"),
+        (end_the_term, "between two terms nothing was recorded"),
+        (resign, "between two terms nothing was recorded"),
+        (start_a_recorder, "no recorder was running"),
+    ],
+)
+def test_nothing_is_known_after_the_last_record_before_one_that_is_missing(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], why: str
+) -> None:
+    folder = write(tmp_path / "controller-1", change(make_lines()))
+    assert read_past(count_micros(89), folder).is_known
+    assert read_past(count_micros(90), folder).is_known
+    past = read_past(count_micros(105), folder)
+    assert not past.is_known
+    assert past.why_unknown == f"{why} from 2023-11-14 22:14:50 UTC to 2023-11-14 22:15:20 UTC"
+    assert past.things is not None
+    assert past.things["partition orders-0"]["leader"] == 1
 
 
 def test_a_difference_names_the_fields_that_changed(journal: Path) -> None:
