@@ -40,6 +40,9 @@ _NEVER_NEGATIVE: Final = (
     "controller_id", "controller_epoch", "seq", "event_time_us", "took_us", "partition", "broker", "entries", "checksum",
     "alive_interval_ms",
 )  # fmt: skip
+_MOST_ID_BYTES: Final = 200
+"""A cluster's records are in a folder with its escaped id in the name, which file systems limit to 255 bytes."""
+_SHOWN_ID_LETTERS: Final = 30
 
 
 def judge(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -89,7 +92,7 @@ def check_lines(lines: DataFrame) -> DataFrame:
         "journal",
         "source",
         "line",
-        f.coalesce("cluster_id", f.lit("")).alias("cluster_id"),
+        _shorten_id().alias("cluster_id"),
         f.when(f.col("inferred"), f.lit(RECORDER)).otherwise(f.lit(CONTROLLER)).alias("origin"),
         f.timestamp_micros("event_time_us").alias("event_time"),
         *(f.coalesce(f.col(name), f.lit(False)).alias(name) for name in _FLAGS),
@@ -177,7 +180,21 @@ def _none_is_null(names: Iterable[str]) -> str:
 
 def _is_possible() -> Column:
     least = ", ".join(f"coalesce({name}, 0L)" for name in _NEVER_NEGATIVE)
-    return f.expr(f"least({least}) >= 0 and coalesce(dropped, 1) >= 1")
+    return f.expr(f"least({least}) >= 0 and coalesce(dropped, 1) >= 1 and not {_HAS_LONG_ID}")
+
+
+_ESCAPED_ID: Final = "regexp_replace(cluster_id, '[^A-Za-z0-9_.-]', '%00%')"
+"""At least as long as the escaped id, in which a character has up to four bytes."""
+_HAS_LONG_ID: Final = (
+    # Escaping would cost time for each record, and most ids are short.
+    f"coalesce(octet_length(cluster_id) > {_MOST_ID_BYTES // 4} and octet_length({_ESCAPED_ID}) > {_MOST_ID_BYTES}, false)"
+)
+
+
+def _shorten_id() -> Column:
+    """Return the id of the cluster. The beginning of an id that is too long names the cluster of the finding."""
+    shortened = f"concat(left(cluster_id, {_SHOWN_ID_LETTERS}), '...')"
+    return f.expr(f"coalesce(if({_HAS_LONG_ID}, {shortened}, cluster_id), '')")
 
 
 def _list_needed() -> dict[str, list[str]]:
@@ -219,7 +236,8 @@ def _nulls(names: Iterable[str]) -> Column:
 
 def _impossible() -> Column:
     negative = [f.when(f.col(name) < 0, f.lit(name)) for name in _NEVER_NEGATIVE]
-    return f.concat_ws(", ", *negative, f.when(f.col("dropped") < 1, f.lit("dropped")))
+    long_id = f.when(f.expr(_HAS_LONG_ID), f.lit("cluster_id"))
+    return f.concat_ws(", ", *negative, f.when(f.col("dropped") < 1, f.lit("dropped")), long_id)
 
 
 def _detail() -> Column:

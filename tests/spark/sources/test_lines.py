@@ -65,6 +65,8 @@ def bad() -> Iterator[tuple[Line | str, str, str]]:
         yield good("controller_alive") | {name: "1"}, "unreadable", "not a record"
         yield good("controller_alive") | {name: 2**63}, "unreadable", "not a record"
     yield good("gap") | {"dropped": 0}, "impossible", ": dropped is out of range"
+    for long_id in ("x" * 201, "/" * 67, "é" * 101):
+        yield good("controller_alive") | {"cluster_id": long_id}, "impossible", ": cluster_id is out of range"
     yield good("controller_alive") | {"v": 2}, "newer_schema", "a newer Kontroller"
     yield good("controller_alive") | {"v": 2, "seq": -1, "partition": -1}, "newer_schema", "a newer Kontroller"
     yield json.dumps(good("controller_alive")), "incomplete", "record lacks seq"
@@ -85,6 +87,7 @@ def number_lines(lines: list[Line | str]) -> list[str]:
 
 
 GOOD = [good(kind, in_snapshot=in_snapshot) for kind in KINDS for in_snapshot in (False, True)]
+GOOD += [good("controller_alive") | {"cluster_id": longest} for longest in ("x" * 200, "/" * 50, "😀" * 50)]
 BAD = list(bad())
 
 
@@ -101,6 +104,12 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ke
 def test_good_lines_are_events_and_no_others(history: KeptHistory) -> None:
     events = history.raw.read(RAW_EVENTS).collect()
     assert sorted(row.seq for row in events) == list(range(1, len(GOOD) + 1))
+
+
+def test_a_finding_has_the_beginning_of_an_id_that_is_too_long(history: KeptHistory) -> None:
+    findings = history.raw.read(RAW_FINDINGS)
+    named = {row.cluster_id for row in findings.where(findings.detail.contains("cluster_id is out")).collect()}
+    assert named == {f"{letter * 30}..." for letter in "x/é"}
 
 
 def test_every_other_line_has_its_finding(history: KeptHistory) -> None:
