@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kontroller.history.engine.files import unescape_pattern
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.progress import estimate
 from kontroller.history.session import estimate_unpacked_bytes
@@ -111,7 +112,7 @@ def _find_folders(kept: KeptHistory, given: Sequence[str], access: Access) -> tu
 
 def _announce(kept: KeptHistory, places: Sequence[str]) -> None:
     """Print the size of the input and the expected duration, if the size is quickly known."""
-    here = [Path(place) for place in places if _ADDRESS not in place]
+    here = [Path(unescape_pattern(place)) for place in places if _ADDRESS not in place]
     files = [path for place in here for path in (place.rglob("*") if place.is_dir() else (place,)) if path.is_file()]
     if files:
         cores = kept.store.spark.sparkContext.defaultParallelism

@@ -241,7 +241,7 @@ class Reader:
         texts: list[pa.Array] = []
         files: list[pa.Array] = []
         for place in places:
-            for path in list_files(place if Path(place).exists() else unescape_pattern(place), patterns):
+            for path in list_files(unescape_pattern(place), patterns):
                 texts.append(pa.array(read_lines(path, longest), pa.string()))
                 name = pa.repeat(pa.scalar(name_file(path)), len(texts[-1]))
                 files.append(pa.StructArray.from_arrays([name], ["file_path"]))

@@ -30,6 +30,7 @@ class Checked(NamedTuple):
     """The places for Spark to read instead of a folder, and an error for each file or line that is left out."""
 
     places: list[str]
+    """Patterns of Spark, each of which matches one place."""
     problems: list[str]
 
 
@@ -52,13 +53,17 @@ def check_files(folder: str, patterns: Iterable[str], caps: Caps) -> Checked:
             problems.append(f"{path} is left out: {error}")
             is_whole = False
             continue
-        good.append(str(path.absolute()).translate(_ESCAPED))
+        good.append(_escape(path))
         if long_line is not None:
             problems.append(
                 f"{path} has a line of more than --max-line-bytes {caps.line_bytes}, which is left out: it begins at "
                 f"byte {long_line:,} of the contents. Remove it, or raise the option if it is a record"
             )
-    return Checked([folder] if is_whole else good, problems)
+    return Checked([_escape(Path(folder))] if is_whole else good, problems)
+
+
+def _escape(path: Path) -> str:
+    return str(path.absolute()).translate(_ESCAPED)
 
 
 def _list_files(folder: str, patterns: tuple[str, ...]) -> Iterator[Path]:

@@ -78,6 +78,15 @@ def test_an_ingest_leaves_out_what_is_bad_and_names_it(spark: SparkSession, bomb
     )
 
 
+def test_a_folder_whose_name_is_a_pattern_is_read_and_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    for name, number in (("j[1]", 1), ("j1", 2)):
+        (tmp_path / name).mkdir()
+        write_records(tmp_path / name / "0000000005-000000000000000.jsonl", number)
+    kept = KeptHistory.open_history(spark, str(tmp_path / "history"))
+    assert intake.take_in_journals(kept, [str(tmp_path / "j[1]")]).problems == []
+    assert [row.seq for row in kept.raw.read(RAW_EVENTS).collect()] == [1]
+
+
 def test_with_a_larger_cap_the_line_alone_is_left_out(spark: SparkSession, bomb: Path, tmp_path: Path) -> None:
     kept = KeptHistory.open_history(spark, str(tmp_path / "history"))
     taken = intake.take_in_journals(kept, [str(bomb.parent)], intake.Access(caps=GIVEN))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kontroller.history.engine.files import unescape_pattern
 from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_files import SEGMENT_NAMES
 from kontroller.history.sources.local_files import check_files
@@ -33,6 +34,15 @@ def test_a_folder_without_a_bad_file_is_read_as_a_whole(folder: Path) -> None:
     (folder / "other.txt").write_bytes(b"x" * 1000)
     (folder / "_hidden.jsonl.gz").write_bytes(b"not gzip")
     assert check(folder) == (["."], [])
+
+
+def test_a_folder_whose_name_is_a_pattern_stands_for_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "j[1] {a,b} *?"
+    folder.mkdir()
+    (folder / "1-1.jsonl").write_bytes(GOOD)
+    (place,) = check_files(str(folder), SEGMENT_NAMES, CAPS).places
+    assert place == rf"{tmp_path}/j\[1\] \{{a,b\}} \*\?"
+    assert unescape_pattern(place) == str(folder)
 
 
 BAD = {
