@@ -19,7 +19,7 @@ from kontroller.history.reports.report import write_report
 from kontroller.history.reports.selection import rows
 from kontroller.history.reports.selection.partial_days import restrict_to_period
 from kontroller.history.reports.selection.tables import Tables, tables_of
-from tests.spark.answers.literals import DAY, DAY_1, Histories, broker, event, partition, span
+from tests.spark.answers.literals import DAY, DAY_1, Histories, broker, event, make_time, partition, span, table
 
 HOUR: Final = 3600
 
@@ -59,7 +59,7 @@ def given(spark: SparkSession) -> Mapping[str, DataFrame]:
     return {table.name: found for table, found in (layers | answered).items()}
 
 
-def period(hours: tuple[int, int]) -> Period:
+def period(hours: tuple[float, float]) -> Period:
     began, ended = (DAY_1 + timedelta(hours=hour) for hour in hours)
     return Period(began=began, ended=ended)
 
@@ -69,6 +69,21 @@ def exact(given: Mapping[str, DataFrame]) -> Iterator[Mapping[str, Tables]]:
     with ExitStack() as stack:
         cut = {name: tables_of(given, period(hours)) for name, hours in PERIODS.items()}
         yield {name: stack.enter_context(restrict_to_period(tables, given, Options())) for name, tables in cut.items()}
+
+
+@pytest.mark.parametrize("until", [10.5, 11.5, 12])
+def test_the_incidents_of_adjacent_periods_are_those_of_both_together(
+    given: Mapping[str, DataFrame], until: float
+) -> None:
+    counts = [rows.incidents(tables_of(given, period(hours))).count() for hours in ((9, until), (until, 13))]
+    assert sum(counts) == rows.incidents(tables_of(given, period((9, 13)))).count() == 1
+
+
+def test_an_incident_without_length_counts_in_one_of_adjacent_periods(spark: SparkSession) -> None:
+    incident = {"problem": "leaderless", "began": make_time(11 * HOUR), "ended": make_time(11 * HOUR)}
+    given = {schemas.INCIDENTS.name: table(spark, schemas.INCIDENTS, {"c": [incident]})}
+    counts = [rows.incidents(tables_of(given, period(hours))).count() for hours in ((9, 11), (11, 13))]
+    assert counts == [0, 1]
 
 
 def only(found: DataFrame, *columns: str) -> list[tuple[Any, ...]]:

@@ -134,8 +134,10 @@ def _touches(table: Table, period: Period) -> Column:
         return at.isNull() | ((at >= began) & (at < ended))
     if any(isinstance(column.dataType, DateType) for column in table.schema):
         return f.col("day").between(f.lit(period.first_day), f.lit(period.last_day))
-    # Intervals without length lie in the period as well, and so does everything of which no time is known.
-    return f.col("began").isNull() | (f.col("began") < ended) & (f.col("ended").isNull() | (f.col("ended") >= began))
+    # An interval that ends when the period begins lies before it, unless it has no length.
+    ends_later = (f.col("ended") > began) | (f.col("ended") == began) & (f.col("began") == f.col("ended"))
+    # Everything of which no time is known lies in the period as well.
+    return f.col("began").isNull() | (f.col("began") < ended) & (f.col("ended").isNull() | ends_later)
 
 
 def sum_us(seconds: str) -> Column:
