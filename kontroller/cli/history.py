@@ -29,6 +29,7 @@ from kontroller.cli.serve import serve
 from kontroller.cli.settings_options import take_settings
 from kontroller.cli.watch import watch
 from kontroller.history.engine.choice import Engine, NotHere, choose
+from kontroller.history.reports.period import MOST_DAYS
 from kontroller.history.reports.words import format_bounds
 from kontroller.history.sources.caps import JOURNAL_BYTES, Caps
 
@@ -533,7 +534,9 @@ def report(
     output: Annotated[Path, typer.Option(help="Folder for index.html and the tables.")],
     from_: Annotated[datetime | None, typer.Option("--from", help="Begin of the period (UTC).", formats=_TIMES)] = None,
     to: Annotated[datetime | None, typer.Option("--to", help="End of the period (UTC).", formats=_TIMES)] = None,
-    days: Annotated[int | None, typer.Option(help="Length of the period in days, instead of --from.", min=1)] = None,
+    days: Annotated[
+        int | None, typer.Option(help="Length of the period in days, instead of --from.", min=1, max=MOST_DAYS)
+    ] = None,
     cluster: Annotated[list[str] | None, typer.Option(help="Id of a cluster to report on. May be repeated.")] = None,
     namespace: Annotated[
         list[str] | None,

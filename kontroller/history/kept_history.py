@@ -38,7 +38,7 @@ from kontroller.history.progress import Steps
 from kontroller.history.reports.attention import SILENT_AFTER_US
 from kontroller.history.reports.names import Names
 from kontroller.history.reports.objective import Objective
-from kontroller.history.reports.period import Period, micros, moment_of
+from kontroller.history.reports.period import MOST_DAYS, Period, micros, moment_of
 from kontroller.history.reports.report import ReportSummary, write_report
 from kontroller.history.schemas import (
     EVENTS,
@@ -215,20 +215,24 @@ class KeptHistory:
 
         `days`: the length of the period if `began` is not given. `now`: the time by this machine's clock. The period
         ends with it if a cluster's clock is ahead of it, because that cluster would make all others look silent.
-        Raises `NoHistory`, and `ValueError` for an empty period."""
+        Raises `NoHistory`, and `ValueError` for an empty period, or one of more than `MOST_DAYS` if a bound is given."""
         began_us, ended_us = f.unix_micros("began").alias("began_us"), f.unix_micros("ended").alias("ended_us")
         spans = self.layers()[KNOWN_SPANS].where("has_time").select(began_us, ended_us)
         known = _find_bounds(spans)
         if known is None:
             raise NoHistory(f"{self.location} has no known time; its table findings says why")
+        is_limited = (began, ended, days) != (None, None, None)
         if now is not None and known[1] > micros(now) + SILENT_AFTER_US:
             now_us = f.lit(micros(now))
             # If all of it is ahead, there is nobody to protect.
             past = spans.where(f.col("began_us") < now_us).withColumn("ended_us", f.least("ended_us", now_us))
             known = _find_bounds(past) or known
         ended = ended or moment_of(known[1] + 1)
-        earliest = moment_of(known[0]) if days is None else ended - timedelta(days=days)
-        return Period(began=began or earliest, ended=ended)
+        if began is None:
+            began = moment_of(known[0]) if days is None else _subtract_days(ended, days)
+        if is_limited and ended - began > timedelta(days=MOST_DAYS):
+            raise ValueError(f"The period {began} to {ended} has more than {MOST_DAYS:,} days: give a shorter one")
+        return Period(began=began, ended=ended)
 
     def _read_layers_of(self, clusters: Sequence[str]) -> dict[Table, DataFrame]:
         """Return the layers of these clusters."""
@@ -266,6 +270,13 @@ class KeptHistory:
                 f"{self.location} is a history of an older version, with another layout: ingest its journals into a "
                 "new folder"
             )
+
+
+def _subtract_days(moment: datetime, days: int) -> datetime:
+    try:
+        return moment - timedelta(days=days)
+    except OverflowError as error:
+        raise ValueError(f"The calendar has no {days} days before {moment}: give fewer days") from error
 
 
 def _find_bounds(spans: DataFrame) -> tuple[int, int] | None:

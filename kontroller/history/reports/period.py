@@ -13,6 +13,8 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
+MOST_DAYS = 36_500
+"""The days of the longest period that a user can ask for. The work and the page grow with the days."""
 WIDTHS = tuple(
     [n * SECOND for n in (1, 2, 5, 10, 15, 30)]
     + [n * MINUTE for n in (1, 2, 5, 10, 15, 30)]

@@ -1,7 +1,7 @@
 """Clusters whose whole clock is ahead: the report of the fleet ends now, and names them."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ AHEAD_S = {"a year": 366 * 86_400, "7,900 years": 7_900 * 366 * 86_400, "an hour
 RIGHT = Journal().begin().live(100).lead(0, -1).live(30).lead(0, 2).live(70)
 NOW_S = 200
 CLUSTERS = {"right": RIGHT, **{name: Journal().begin(ahead_s=ahead_s).live(100) for name, ahead_s in AHEAD_S.items()}}
+
+
+def begin_year(year: int) -> datetime:
+    return datetime(year, 1, 1, tzinfo=UTC)
 
 
 def find_moment(seconds: int) -> datetime:
@@ -52,6 +56,21 @@ def read_table(written: ReportSummary, name: str) -> list[dict[str, Any]]:
 def test_the_period_ends_with_what_is_known_until_now(kept: KeptHistory, now_s: int, ended_s: int) -> None:
     period = kept.period(None, None, None, find_moment(now_s))
     assert (period.began, period.ended) == (find_moment(0), find_moment(ended_s) + timedelta(microseconds=1))
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "days", "why"),
+    [
+        (begin_year(1), begin_year(9999), None, "has more than 36,500 days"),
+        (begin_year(1), None, None, "has more than 36,500 days"),
+        (None, begin_year(50), 36_500, "has no 36500 days before"),
+    ],
+)
+def test_a_period_that_is_too_long_is_refused(
+    kept: KeptHistory, began: datetime | None, ended: datetime | None, days: int | None, why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        kept.period(began, ended, days, find_moment(NOW_S))
 
 
 def test_a_clock_that_is_hardly_ahead_is_believed(kept: KeptHistory) -> None:

@@ -27,6 +27,7 @@ from kontroller.command_line import main
         (["ingest", "--journal", "j", "--journal-key", "k"], "--journal-key needs --journal-certificate"),
         (["ingest", "--journal", "j", "--max-line-bytes", "1"], "'--max-line-bytes'"),
         (["report", "--output", "o", "--days", "3", "--from", "2026-01-01"], "give one"),
+        (["report", "--output", "o", "--days", "800000"], "'--days': Input should be less than or equal to 36500"),
         (["report", "--output", "o", "--objective", "100"], "--objective: The objective is 100.0 %: give one from 1"),
         (["report", "--output", "o", "--objective", "nan"], "--objective: The objective is nan %"),
     ],
