@@ -424,12 +424,13 @@ def show_past(
     """Shows a cluster as it was at a moment: topics, replicas, leaders, ISRs, brokers and configurations. Needs no
     Spark.
 
-    Exits with 0; with 1 if the state of that moment is not known, or a journal cannot be read; with 2 if the command is
-    wrong."""
+    Exits with 0; with 1 if the state of that moment is not known, there was no such topic, or a journal cannot be read;
+    with 2 if the command is wrong."""
     from kontroller.history.past_state import say_thing
 
     with read.open() as (folders, problems):
-        things = _read_things(time, topic, folders, problems)
+        things = _read_things(time, topic, folders, problems) or {}
+    problems += [] if problems else _list_missing(topic, f"at {time:%Y-%m-%d %H:%M:%S}", things)
     rows = [(name, say_thing(thing)) for name, thing in things.items()]
     show(output, [{"name": name, **thing} for name, thing in things.items()], ("WHAT", "STATE"), rows, empty="")
     _end_with(problems)
@@ -445,13 +446,17 @@ def diff(
 ) -> None:
     """Shows how a cluster differs between two moments. Needs no Spark.
 
-    Exits with 0; with 1 if the state of a moment is not known, or a journal cannot be read; with 2 if the command is
-    wrong."""
+    Exits with 0; with 1 if the state of a moment is not known, there was no such topic at both, or a journal cannot be
+    read; with 2 if the command is wrong."""
     from kontroller.history.past_state import find_differences, say_thing
 
+    if before > after:
+        raise usage_error(WrongOption(f"{before} is later than {after}: swap them, the earlier moment comes first"))
     with read.open() as (folders, problems):
         old, new = (_read_things(time, topic, folders, problems) for time in (before, after))
-    found = [] if problems else list(find_differences(old, new))
+    # Without a last known state of both moments, everything would seem to be new or gone.
+    found = [] if old is None or new is None else list(find_differences(old, new))
+    problems += [] if problems else _list_missing(topic, "at either moment", old or {}, new or {})
     rows = [(each.name, say_thing(each.before), say_thing(each.after)) for each in found]
     show(
         output,
@@ -463,14 +468,24 @@ def diff(
     _end_with(problems)
 
 
-def _read_things(time: datetime, topics: list[str] | None, folders: list[Path], problems: list[str]) -> "Things":
-    """Return the things of a cluster at a moment. Add a problem if they are not known."""
+def _read_things(time: datetime, topics: list[str] | None, folders: list[Path], problems: list[str]) -> "Things | None":
+    """Return the things of a cluster at a moment, or None if no state before it is known. Add a problem if the state is
+    not known at that moment."""
     from kontroller.history.past_state import read_past
 
     past = read_past(round(time.replace(tzinfo=UTC).timestamp() * 1_000_000), *folders, topics=topics or ())
     if not past.is_known:
         problems.append(f"the state at {time:%Y-%m-%d %H:%M:%S} is not known: {past.why_unknown}")
-    return past.things or {}
+    return past.things
+
+
+def _list_missing(topics: list[str] | None, when: str, *states: "Things") -> list[str]:
+    """Return a problem for each of these topics that is in none of the states."""
+    return [
+        f"no topic {topic} existed {when}"
+        for topic in topics or ()
+        if not any(f"topic {topic}" in things for things in states)
+    ]
 
 
 def _end_with(problems: Sequence[str]) -> None:

@@ -162,15 +162,51 @@ def test_journals_of_several_clusters_are_refused(journal: Path, tmp_path: Path)
         read_past(count_micros(50), journal, other)
 
 
-def test_the_commands_show_it_as_a_table_and_as_json(journal: Path) -> None:
-    def run(*options: str) -> Any:
-        return CliRunner().invoke(main, ["history", *options, "--journal", str(journal)])
+def run_history(journal: Path, *options: str) -> Any:
+    return CliRunner().invoke(main, ["history", *options, "--journal", str(journal)])
 
-    shown = run("at", "2023-11-14T22:15:15", "--topic", "orders")
+
+def test_a_topic_that_never_existed_is_named(journal: Path) -> None:
+    shown = run_history(journal, "at", "2023-11-14T22:15:15", "--topic", "ordesr", "--topic", "orders")
+    assert shown.exit_code == 1
+    assert shown.stderr == "kontroller: no topic ordesr existed at 2023-11-14 22:15:15\n"
+    assert "partition orders-0" in shown.stdout
+    ended = run_history(journal, "diff", "2023-11-14T22:14:00", "2023-11-14T22:15:15", "--topic", "ordesr")
+    assert (ended.exit_code, ended.stderr) == (1, "kontroller: no topic ordesr existed at either moment\n")
+
+
+def test_a_topic_of_only_one_moment_is_a_difference(journal: Path) -> None:
+    ended = run_history(journal, "diff", "2023-11-14T22:14:00", "2023-11-14T22:15:20", "--topic", "others")
+    assert ended.exit_code == 0
+    assert "topic others" in ended.stdout
+
+
+def test_differences_of_the_last_known_states_are_shown_with_the_reason(journal: Path) -> None:
+    ended = run_history(journal, "diff", "2023-11-14T22:14:00", "2023-11-14T22:20:00")
+    assert ended.exit_code == 1
+    assert "leader=2 isr=2" in ended.stdout
+    assert "the state at 2023-11-14 22:20:00 is not known" in ended.stderr
+
+
+def test_nothing_is_compared_with_a_moment_before_any_known_state(journal: Path) -> None:
+    ended = run_history(journal, "diff", "2023-11-14T22:00:00", "2023-11-14T22:14:00")
+    assert (ended.exit_code, "orders" in ended.stdout) == (1, False)
+
+
+def test_moments_in_the_wrong_order_are_refused(journal: Path) -> None:
+    ended = run_history(journal, "diff", "2023-11-15", "2023-11-14")
+    assert ended.exit_code == 2
+    assert "2023-11-15 00:00:00 is later than 2023-11-14 00:00:00: swap them" in ended.stderr
+
+
+def test_the_commands_show_it_as_a_table_and_as_json(journal: Path) -> None:
+    shown = run_history(journal, "at", "2023-11-14T22:15:15", "--topic", "orders")
     assert shown.exit_code == 0, shown.output
     assert "partition orders-0" in shown.stdout
     assert "leader=2 isr=2" in shown.stdout
-    told = json.loads(run("diff", "2023-11-14T22:14:00", "2023-11-14T22:15:15", "--output", "json").stdout)
+    told = json.loads(
+        run_history(journal, "diff", "2023-11-14T22:14:00", "2023-11-14T22:15:15", "--output", "json").stdout
+    )
     assert told == [
         {
             "name": "partition orders-0",
@@ -178,7 +214,7 @@ def test_the_commands_show_it_as_a_table_and_as_json(journal: Path) -> None:
             "after": {"leader": 2, "isr": [2], "leader_epoch": 2},
         }
     ]
-    late = run("at", "2023-11-14T22:20:00")
+    late = run_history(journal, "at", "2023-11-14T22:20:00")
     assert late.exit_code == 1
     assert "kontroller: the state at 2023-11-14 22:20:00 is not known: nothing was recorded from" in late.stderr
     assert CliRunner().invoke(main, ["history", "at", "2023-11-14"]).exit_code == 2
