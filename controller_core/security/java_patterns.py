@@ -121,9 +121,17 @@ class _Translation:
     def _translate_sequence(self, depth: int) -> tuple[str, bool]:
         pieces, can_be_empty = [], True
         while self._peek() not in ("", "|", ")"):
-            start = self._position
+            start, groups = self._position, self.groups
             piece, piece_can_be_empty = self._translate_atom(depth)
-            repeat, may_be_left_out = self._read_repeat(self._pattern[start : self._position], piece_can_be_empty)
+            repeated = self._pattern[start : self._position]
+            repeat, may_be_left_out = self._read_repeat(repeated, piece_can_be_empty)
+            is_group_inside = self.groups > groups + (not repeated.startswith("(?:"))
+            if is_group_inside and repeat and not repeat.startswith("?"):
+                # Java keeps the text of such a group when it gives back a repetition to match the rest.
+                raise UnsupportedPattern(
+                    f"{repeated}{repeat} repeats a group inside of it: write (?:...) for the inner one, or leave out "
+                    f"{repeat}"
+                )
             pieces.append(piece + repeat)
             can_be_empty = can_be_empty and (piece_can_be_empty or may_be_left_out)
         return "".join(pieces), can_be_empty

@@ -116,6 +116,8 @@ def test_no_subject_makes_a_match_take_long() -> None:
         ("a*+", r"possessive, which is not supported: write a\*"),
         ("a**", "repeats twice"),
         ("(a*)*", "is ambiguous: leave out"),
+        ("(?:(a))*a", r"write \(\?:...\) for the inner one"),
+        ("((a)b){1,2}", r"or leave out \{1,2\}"),
         ("a{2,1}", "wrong order"),
         ("a{5000}", "write a shorter one"),
         ("(" * 60 + ")" * 60, "nested more than 50 deep"),
