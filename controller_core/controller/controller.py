@@ -24,7 +24,7 @@ from controller_core.controller.loop.events import (
     RoleEvent,
     SessionEnded,
 )
-from controller_core.controller.loop.faults import LATER_MS, Fault, find_fault
+from controller_core.controller.loop.faults import Fault, find_fault
 from controller_core.controller.loop.retrying_reads import PatientSession
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
@@ -218,7 +218,7 @@ class Controller:
                 self._metrics.count_failed_event(type(event).__name__, fault)
             if fault.policy.may_go_on and is_untouched(term, before):
                 log.exception("unexpected error, tried again later", handling=repr(event), fault=fault.value)
-                term.enqueue_later(event, LATER_MS)
+                term.retry_later(event)
             else:
                 await self._end_term(event, error, fault)
         finally:

@@ -27,7 +27,13 @@ from controller_core.controller.sending.prepared_topic import Prepared
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.rights import Remembers, Writes
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes import delegation_tokens, deleted_topics, recorded_configs, removed_replicas
+from controller_core.controller.znodes import (
+    delegation_tokens,
+    deleted_topics,
+    recorded_configs,
+    removed_replicas,
+    subtrees,
+)
 from controller_core.controller.znodes.partition_states import read_states
 from controller_core.controller.znodes.topic_znodes import TopicZnode, read_topics
 from controller_core.model.ids import TopicName, TopicPartition
@@ -147,4 +153,4 @@ async def _remove_isr_notifications(term: Writes) -> None:
     """Remove the notifications unread: all states are read after this, and include what they announce."""
     names = await term.watched.read_children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
     notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
-    await term.writer.write({path: [Delete(path=path)] for path in notifications})
+    await subtrees.delete_handled(term, [Delete(path=path) for path in notifications])

@@ -18,8 +18,8 @@ from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.fenced import Fenced
 from controller_core.zk.session import AccessRefused, Conflict, ConnectionLost, SessionExpired
 
-LATER_MS: Final = 60_000
-"""The delay after which a failed periodic event is handled again."""
+RETRY_MS: Final = 60_000
+"""The delay after which a failed event is handled again."""
 
 
 class Fault(Enum):

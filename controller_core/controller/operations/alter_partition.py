@@ -23,6 +23,7 @@ from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.refusals import KnownEpochs
 from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import (
     BrokerId,
     PartitionEpoch,
@@ -215,7 +216,7 @@ async def on_isr_changes_notified(term: Term) -> None:
     known = [partition for partition in changed if term.state.has(partition)]
     await refresh(term, known)
     await reassignment.advance(term, known)
-    await term.writer.write({path: [Delete(path=path)] for path in notifications})
+    await subtrees.delete_handled(term, [Delete(path=path) for path in notifications])
 
 
 def _change(leader: BrokerId, asked: AskedIsr) -> IsrChange | None:

@@ -27,7 +27,8 @@ from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
-from controller_core.zk.session import Delete, WriteOp
+from controller_core.zk.compare_and_set import Contended
+from controller_core.zk.session import Delete, TransactionFailed, WriteOp
 
 log = structlog.get_logger()
 
@@ -43,6 +44,7 @@ async def load_deletions(term: Writes) -> None:
     marked = [
         TopicName(name) for name in await term.watched.read_children(paths.DELETE_TOPICS, TopicDeletionsRequested())
     ]
+    term.state.unusable.keep_among(paths.DELETE_TOPICS, marked)
     is_enabled = term.cluster_settings.delete_topic_enable
     if marked and is_enabled is None:
         why = "no broker has returned delete.topic.enable yet"
@@ -50,13 +52,13 @@ async def load_deletions(term: Writes) -> None:
         return
     if marked and not is_enabled:
         log.error("topics are not deleted: delete.topic.enable is false", topics=marked)
-        await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in marked})
+        await _remove_marks(term, marked)
         return
     unknown = [name for name in marked if name not in term.state.topics]
     # A topic that exists now was created since the controller read the topics. Its mark stays until the topic is known.
     znodes = await term.zk.read_many([paths.topic(name) for name in unknown])
     unknown = [name for name, znode in zip(unknown, znodes, strict=True) if znode is None]
-    await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in unknown})
+    await _remove_marks(term, unknown)
     new = [name for name in marked if name in term.state.topics and name not in term.state.deletions]
     await _end_reassignments(term, new)
     for name in new:
@@ -65,6 +67,10 @@ async def load_deletions(term: Writes) -> None:
         log.info("topic is to be deleted", topic=name, replicas=len(replicas))
         if term.state.unusable.has(paths.topic(name)):
             log.error("logs of partitions with unreadable entries stay when their topic is deleted", topic=name)
+
+
+async def _remove_marks(term: Writes, topics: Iterable[TopicName]) -> None:
+    await subtrees.delete_handled(term, [Delete(path=paths.delete_topic(name)) for name in topics])
 
 
 async def _end_reassignments(term: Writes, topics: Collection[TopicName]) -> None:
@@ -157,12 +163,13 @@ async def _finish(term: Term, topics: Collection[TopicName]) -> None:
         if (deletion := deletions.get(topic)) and deletion.started and not deletion.awaiting_deletion
         if not term.state.removals.list_numbers_of(topic)
     ]
-    for topic in await _delete_as_known(term, done):
-        await _delete_as_found(term, topic)
-    for topic in done:
+    unlike = await _delete_as_known(term, done)
+    deleted = [topic for topic in done if topic not in unlike or await _delete_as_found(term, topic)]
+    for topic in deleted:
         partitions = term.state.remove_topic(topic)
+        term.state.unusable.clear(paths.delete_topic(topic))
         log.info("topic deleted", topic=topic, partitions=len(partitions))
-    if done:
+    if deleted:
         term.enqueue(ReassignmentsEnded())  # to drop throttles of requests that never began
 
 
@@ -209,9 +216,16 @@ async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[Top
     return unlike.union((await term.writer.write(groups)).failed)
 
 
-async def _delete_as_found(term: Writes, topic: TopicName) -> None:
-    """Delete all znodes that a topic has, including those that somebody else left there."""
-    await subtrees.delete_below(term, paths.partitions(topic))
-    await subtrees.delete_existing(
-        term, [paths.partitions(topic), paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)]
-    )
+async def _delete_as_found(term: Writes, topic: TopicName) -> bool:
+    """Delete all znodes that a topic has, including those that somebody else left there.
+
+    If they cannot be deleted, the deletion is tried again later. Return True if they are gone.
+    """
+    try:
+        await subtrees.delete_trees(term, [paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)])
+    except (Contended, TransactionFailed) as error:
+        consequence = "znodes of a deleted topic cannot be removed, tried again later"
+        term.state.unusable.report(paths.delete_topic(topic), consequence, error, topic=topic)
+        term.retry_later(TopicDeletionsRequested())
+        return False
+    return True

@@ -22,6 +22,7 @@ from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Sends
 from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller_core.model.metadata import Broker, EndsOfLogs
 from controller_core.supervision import start_task
@@ -42,8 +43,7 @@ async def on_preferred_election_requested(term: Term) -> None:
         return
     await on_preferred_replica_election(term, _read_requested(term.state, node))
     # An election that was written over this one has another version. It stays, and its write has queued an event.
-    delete = Delete(path=paths.PREFERRED_REPLICA_ELECTION, version=node.version)
-    await term.writer.write({paths.PREFERRED_REPLICA_ELECTION: [delete]})
+    await subtrees.delete_handled(term, [Delete(path=paths.PREFERRED_REPLICA_ELECTION, version=node.version)])
 
 
 async def on_preferred_replica_election(term: Term, partitions: Iterable[TopicPartition]) -> None:

@@ -14,6 +14,7 @@ from controller_core.controller.machines import partition_machine, replica_machi
 from controller_core.controller.operations.brokers import elect_offline_partitions
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
@@ -44,12 +45,12 @@ async def on_log_dirs_failed(term: Term) -> None:
             if not term.state.is_being_deleted(replica.topic_partition.topic)
         ],
     )
-    await term.writer.write({path: [Delete(path=path)] for path in notifications})
+    await subtrees.delete_handled(term, [Delete(path=path) for path in notifications])
 
 
 async def remove_notifications(term: Writes) -> None:
     """Remove the notifications unread. A new controller asks every broker about all its replicas anyway."""
-    await term.writer.write({path: [Delete(path=path)] for path in await _notifications(term)})
+    await subtrees.delete_handled(term, [Delete(path=path) for path in await _notifications(term)])
 
 
 async def on_replicas_become_online(term: Term, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:

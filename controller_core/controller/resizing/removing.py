@@ -13,6 +13,7 @@ from dataclasses import replace
 import structlog
 
 from controller_core.controller.loop.events import (
+    PartitionRemovalsRequested,
     ReassignmentsEnded,
     ReassignmentsRequested,
     TopicDeletionsRequested,
@@ -37,7 +38,8 @@ from controller_core.model.topics.partition_numbers import find_removable, group
 from controller_core.model.transitions import PartitionStatus
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
-from controller_core.zk.session import ANY_VERSION, Delete
+from controller_core.zk.compare_and_set import Contended
+from controller_core.zk.session import ANY_VERSION, Delete, TransactionFailed
 
 log = structlog.get_logger()
 
@@ -110,10 +112,9 @@ def _stop_replicas(term: Sends) -> None:
 
 async def finish(term: Term) -> None:
     """Run the last steps for partitions whose replicas are all deleted."""
-    done = _find_done(term.state)
+    done = await _delete_states(term, _find_done(term.state))
     if not done:
         return
-    await _delete_states(term, done)
     # 4. update the Topic path in ZK with the removed partitions
     gone = await _take_out_of_topics(term, done)
     # 3. delete the PartitionRemove path in ZK
@@ -140,8 +141,10 @@ def _find_done(state: ReadOnlyState) -> list[TopicPartition]:
     return done
 
 
-async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> None:
+async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Delete the states and all znodes below them. Return those that are gone. The others are tried again later."""
     unlike: list[TopicPartition] = []
+    stuck: set[TopicPartition] = set()
 
     async def delete(group: Sequence[TopicPartition]) -> None:
         doomed = {p: [Delete(path=paths.partition_state(p)), Delete(path=paths.partition(p))] for p in group}
@@ -149,8 +152,14 @@ async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> No
 
     await run_in_groups(term, partitions, delete)
     for partition in unlike:
-        await subtrees.delete_below(term, paths.partition(partition))
-        await subtrees.delete_existing(term, [paths.partition(partition)])
+        try:
+            await subtrees.delete_trees(term, [paths.partition(partition)])
+        except (Contended, TransactionFailed) as error:
+            path = paths.partition_request(paths.PARTITIONS_REMOVE, partition)
+            term.state.unusable.report(path, "a removed partition's znodes stay, tried again later", error)
+            term.retry_later(PartitionRemovalsRequested())
+            stuck.add(partition)
+    return [partition for partition in partitions if partition not in stuck]
 
 
 async def _take_out_of_topics(term: Writes, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:

@@ -13,7 +13,7 @@ from typing import Protocol
 from controller_core.controller.loop.answer_meanings import Meaning
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import Event
-from controller_core.controller.loop.faults import Fault
+from controller_core.controller.loop.faults import RETRY_MS, Fault
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
 from controller_core.controller.recording.static_configs import StaticConfigs
@@ -121,6 +121,8 @@ class Term:
     refusals: Refusals = field(default_factory=Refusals)
     timers: set[asyncio.Task[None]] = field(default_factory=set)
     """The tasks that will queue events later. They end with the term."""
+    retries: set[Event] = field(default_factory=set)
+    """The events that wait for their retry."""
 
     def find_known_content(self, topic: TopicName, node: ZkNode) -> TopicAssignment | None:
         """Return the content of a topic's znode if the standby has read exactly this version."""
@@ -134,6 +136,19 @@ class Term:
             self.enqueue(event)
 
         self.end_with_term(start_task(wait(), name=f"timer of {type(event).__name__}"))
+
+    def retry_later(self, event: Event) -> None:
+        """Queue an event after `RETRY_MS`. Several calls before that make one retry."""
+        if event in self.retries:
+            return
+        self.retries.add(event)
+
+        async def wait() -> None:
+            await self.clock.sleep_ms(RETRY_MS)
+            self.retries.discard(event)
+            self.enqueue(event)
+
+        self.end_with_term(start_task(wait(), name=f"retry of {type(event).__name__}"))
 
     def end_with_term(self, timer: asyncio.Task[None]) -> None:
         """End a background task together with the term."""

@@ -15,11 +15,12 @@ from controller_core.controller.loop.events import TokensDue
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Remembers, Writes
+from controller_core.controller.znodes import subtrees
 from controller_core.controller.znodes.config_writes import ensure_paths
 from controller_core.zk import paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.codecs.json_fields import INT64_MAX, integer, json_object
-from controller_core.zk.session import Create, CreateMode, Delete, SetData, WriteOp, ZkNode
+from controller_core.zk.session import Create, CreateMode, Delete, NotEmpty, SetData, WriteOp, ZkNode
 
 log = structlog.get_logger()
 
@@ -95,5 +96,7 @@ async def _delete(term: Writes, over: Mapping[str, ZkNode]) -> None:
         for token_id, node in over.items()
     }
     failed = (await term.writer.write(writes)).failed
+    for token_id in (token_id for token_id, error in failed.items() if isinstance(error, NotEmpty)):
+        await subtrees.delete_below(term, paths.delegation_token(token_id))  # the next check deletes the token
     if expired := [token_id for token_id in writes if token_id not in failed]:
         log.info("delegation tokens expired", tokens=len(expired), first=expired[0])

@@ -17,6 +17,7 @@ from controller_core.controller.loop.events import ReassignmentsRequested
 from controller_core.controller.state.reassignments import SingleRequest
 from controller_core.controller.term.rights import Writes
 from controller_core.controller.znodes.partition_requests import read_partition_requests, remove_partition_requests
+from controller_core.controller.znodes.subtrees import delete_handled, transact_or_clear
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.wording import list_some
 from controller_core.zk import codecs, paths
@@ -84,8 +85,10 @@ async def _take_out(term: Writes, served: Targets) -> None:
         return _Requested(node, await _decode_or_remove(term, node)) if node is not None else None
 
     try:
-        requested = (await compare_and_set(read, partial(_remove_served, served), term.writer.transact)).found
-    except (Contended, TransactionFailed) as error:  # the znode is too large, or somebody created children of it
+        requested = (
+            await compare_and_set(read, partial(_remove_served, served), partial(transact_or_clear, term))
+        ).found
+    except (Contended, TransactionFailed) as error:  # for example because the znode is too large
         log.error("served reassignments stay in their znode", error=str(error))
         return
     if requested is not None and any(requested.targets.get(p, target) != target for p, target in served.items()):
@@ -127,10 +130,10 @@ async def _decode_or_remove(term: Writes, node: ZkNode) -> Targets:
         plan = codecs.decode_reassignment(node.data)
     except MalformedZnode as error:
         term.state.unusable.report_removed(paths.REASSIGN_PARTITIONS, "unreadable reassignment removed", error)
-        await term.writer.write({node.version: [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]})
+        await delete_handled(term, [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)])
         return {}
     for reason in plan.rejected:
         log.error("entry of the reassignment skipped", reason=reason)
     if not plan.partitions:
-        await term.writer.write({node.version: [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]})
+        await delete_handled(term, [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)])
     return plan.partitions

@@ -19,6 +19,7 @@ import structlog
 
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Remembers, Sends, Writes
+from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import (
     NO_EPOCH,
     BrokerId,
@@ -227,7 +228,7 @@ def on_other_topic_found(term: Sends, broker: BrokerId, partitions: Iterable[Top
 async def strike(term: Writes, replicas: Collection[PartitionReplica]) -> None:
     """Remove entries: the deletion is done, or nobody waits for it any longer."""
     if replicas:
-        await term.writer.write({replica: [Delete(path=paths.replica_removal(replica))] for replica in replicas})
+        await subtrees.delete_handled(term, [Delete(path=paths.replica_removal(replica)) for replica in replicas])
     for replica in replicas:
         term.state.removed_replicas.strike(replica)
         log.info("removed replica leaves the list", replica=str(replica))

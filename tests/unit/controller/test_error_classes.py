@@ -8,7 +8,7 @@ from kio.static.primitive import i64
 
 from controller_core.controller.controller import ZooKeeperGone
 from controller_core.controller.loop.events import BalanceDue, ReassignmentsEnded
-from controller_core.controller.loop.faults import LATER_MS, Fault, find_fault
+from controller_core.controller.loop.faults import RETRY_MS, Fault, find_fault
 from controller_core.controller.operations.leader_rebalance import FIRST_LOOK_AFTER_MS
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
 from controller_core.zk import paths
@@ -193,7 +193,7 @@ async def test_a_periodic_event_that_failed_and_changed_nothing_is_handled_again
     process, name = served.active, ReassignmentsEnded.__name__
     process.life.errors.append(ValueError("a mistake of ours"))
     process.term.enqueue(ReassignmentsEnded())
-    await served.settle(passing_ms=LATER_MS - 20_000)
+    await served.settle(passing_ms=RETRY_MS - 20_000)
     handled = process.metric("kontroller_event_time_seconds_count", event=name)
     assert count_errors(process, name) == {Fault.UNEXPECTED: 1}
     assert (process.is_active, process.terms) == (True, 1)

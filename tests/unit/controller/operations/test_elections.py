@@ -36,6 +36,14 @@ async def test_leadership_goes_back_to_the_preferred_replica_and_the_request_is_
     assert_sound(imbalanced)
 
 
+async def test_a_request_is_removed_with_the_children_that_a_stranger_created(imbalanced: Cluster) -> None:
+    imbalanced.request_election(ORDERS)
+    imbalanced.put(f"{paths.PREFERRED_REPLICA_ELECTION}/foo", b"")
+    await imbalanced.settle()
+    assert imbalanced.leadership(ORDERS) == (1, [2, 3, 1])
+    assert not imbalanced.exists(paths.PREFERRED_REPLICA_ELECTION)
+
+
 async def test_a_state_that_a_later_controller_wrote_is_left_to_that_one(imbalanced: Cluster) -> None:
     state = imbalanced.state(ORDERS)
     epoch = ControllerEpoch(state.controller_epoch + 1)

@@ -1,12 +1,16 @@
 """Topics are deleted: every replica by its broker, then the znodes."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from controller_core.controller.loop.events import BrokerAnswered
+from controller_core.controller.loop.faults import RETRY_MS
 from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode, StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from controller_core.zk import codecs, paths
+from controller_core.zk.session import Delete, WriteOp
 from controller_core.zk.throttle_writes import Throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
@@ -155,6 +159,70 @@ async def test_what_else_lies_below_a_topic_is_deleted_with_it(served: Cluster) 
     served.request_deletion("orders")
     await served.settle()
     assert_deleted(served)
+
+
+@pytest.mark.parametrize(
+    "above", [paths.topic, paths.topic_config, paths.delete_topic], ids=lambda above: above.__name__
+)
+async def test_a_child_that_a_stranger_created_does_not_hold_up_the_deletion(
+    served: Cluster, above: Callable[[TopicName], str]
+) -> None:
+    served.zk.interventions.append(create_before_deletion(served, f"{above(ORDERS.topic)}/foo/bar"))
+    served.request_deletion("orders")
+    await served.settle()
+    assert_deleted(served)
+    assert served.active.terms == 1
+
+
+async def test_a_deletion_waits_while_a_stranger_keeps_creating_children_and_holds_up_nobody(served: Cluster) -> None:
+    interventions = served.zk.interventions
+    interventions.append(create_before_deletion(served, paths.topic(ORDERS.topic) + "/foo", is_repeated=True))
+    served.request_deletion("orders")
+    served.request_deletion("staying")
+    await served.settle(passing_ms=10 * RETRY_MS)
+    assert not served.exists(paths.topic(TopicName("staying")))
+    assert served.exists(paths.delete_topic(ORDERS.topic))
+    process = served.active
+    assert process.terms == 1
+    assert (process.metric("kontroller_unusable_znodes", kind="delete_topic"), len(list_refused_deletions(served))) == (
+        1,
+        1,
+    )
+    handled = process.metric("kontroller_event_time_seconds_count", event="TopicDeletionsRequested")
+    assert handled is not None
+    assert handled < 20, "one retry a minute"
+    interventions.clear()
+    await served.settle(passing_ms=RETRY_MS)
+    assert_deleted(served)
+    assert process.metric("kontroller_unusable_znodes", kind="delete_topic") in (None, 0)
+
+
+def list_refused_deletions(cluster: Cluster) -> list[str]:
+    said = "znodes of a deleted topic cannot be removed, tried again later"
+    return [line["path"] for line in cluster.logs if line["event"] == said]
+
+
+def create_before_deletion(
+    cluster: Cluster, path: str, *, is_repeated: bool = False
+) -> Callable[[Sequence[WriteOp]], None]:
+    """Return an intervention that creates a znode just before the deletion of the one above it."""
+    above = path.removesuffix("/bar").rpartition("/")[0]
+    created: list[str] = []
+
+    def intervene(ops: Sequence[WriteOp]) -> None:
+        if any(op == Delete(path=above) for op in ops) and (is_repeated or not created) and not cluster.exists(path):
+            created.append(path)
+            for each in dict.fromkeys([path.removesuffix("/bar"), path]):
+                cluster.put(each, b"")
+
+    return intervene
+
+
+async def test_a_mark_with_a_child_is_removed_if_there_is_no_such_topic(served: Cluster) -> None:
+    served.request_deletion("unknown")
+    served.put(paths.delete_topic(TopicName("unknown")) + "/foo", b"")
+    await served.settle()
+    assert not served.exists(paths.delete_topic(TopicName("unknown")))
 
 
 async def test_the_mark_of_a_topic_that_is_not_there_is_removed(served: Cluster) -> None:

@@ -230,6 +230,13 @@ async def test_a_bad_entry_is_reported_and_taken_out_and_the_good_one_is_served(
     assert_sound(served)
 
 
+async def test_a_served_request_is_removed_with_the_children_that_a_stranger_created(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [1, 2, 3]})
+    served.put(f"{paths.REASSIGN_PARTITIONS}/foo", b"")
+    await served.settle()
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+
+
 async def test_a_request_for_what_is_so_already_is_simply_removed(served: Cluster) -> None:
     before = served.state(ORDERS)
     served.request_reassignment({ORDERS: [1, 2, 3]})
