@@ -13,6 +13,7 @@ from typing import Final
 
 from controller_core.zk.session import (
     ANY_VERSION,
+    AccessRefused,
     BadVersion,
     Check,
     Create,
@@ -29,6 +30,7 @@ from controller_core.zk.session import (
     WriteOp,
     ZkNode,
     ZkVersion,
+    explain_refused_access,
 )
 
 _ROOT: Final = "/"
@@ -74,6 +76,8 @@ class ZnodeTree:
         self.zxid = 0
         self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         """The server's clock, which may be wrong."""
+        self.read_only: set[str] = set()
+        """Znodes whose ACLs allow everybody only to read them: no write, and no creation or deletion of a child."""
         self._entries: dict[str, _Entry] = {_ROOT: _Entry(_new_node(b"", 0, _PERSISTENT, 0))}
 
     def read(self, path: str) -> ZkNode | None:
@@ -90,18 +94,22 @@ class ZnodeTree:
         return sorted(path for path, entry in self._entries.items() if entry.node.ephemeral_owner == owner)
 
     def apply(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[tuple[str, ...], list[Change]]:
-        """Apply all operations or none. Return the paths and the changes. Raises `TransactionFailed`."""
+        """Apply all operations or none. Return the paths and the changes. Raises `TransactionFailed` and
+        `AccessRefused`."""
         self.zxid += 1
         running = _Transaction(session_id, self.now_ms())
         try:
             paths = tuple(self._apply(FailedOp(index=index, op=op), running) for index, op in enumerate(ops))
-        except TransactionFailed:
+        except (TransactionFailed, AccessRefused):
             for step in reversed(running.undo):
                 step()
             raise
         return paths, running.changes
 
     def _apply(self, at: FailedOp, running: _Transaction) -> str:
+        guarded = at.op.path if isinstance(at.op, SetData) else _parent(at.op.path)
+        if guarded in self.read_only and not isinstance(at.op, Check):
+            raise AccessRefused(explain_refused_access(at.op.path), failed=at)
         match at.op:
             case Create():
                 return self._create(at, at.op, running)

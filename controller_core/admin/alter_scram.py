@@ -17,7 +17,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 )
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.refusals import ItemRefused, make_contention_refusal
+from controller_core.admin.refusals import ItemRefused, make_unwritten_refusal
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
@@ -33,8 +33,8 @@ from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
-from controller_core.zk.session import Conflict, Delete, WriteOp, ZkNode
+from controller_core.zk.compare_and_set import Unwritten, compare_and_set_each, find_unwritten
+from controller_core.zk.session import Delete, WriteOp, ZkNode
 
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -52,7 +52,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
         if (why := _why_unsound(alterations)) is not None
     }
 
-    async def attempt(users: Sequence[str]) -> dict[str, Conflict]:
+    async def attempt(users: Sequence[str]) -> dict[str, Unwritten]:
         writes: dict[str, list[WriteOp]] = {}
         configs = [paths.user_config(paths.sanitize(user)) for user in users]
         # Quotas of a user's clients are children of the same znode.
@@ -65,12 +65,12 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
             except ItemRefused as error:
                 writes.pop(user, None)
                 refused[user] = error
-        return conflicts_in((await term.writer.write(writes)).failed)
+        return find_unwritten((await term.writer.write(writes)).failed)
 
     if sound := [user for user in by_user if user not in refused]:
         await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
         refused |= {
-            user: make_contention_refusal(error) for user, error in (await compare_and_set_each(sound, attempt)).items()
+            user: make_unwritten_refusal(error) for user, error in (await compare_and_set_each(sound, attempt)).items()
         }
     return _response([_result(user, refused.get(user)) async for user in slice_up(by_user)])
 

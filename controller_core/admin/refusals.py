@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.controller.term.term import Term
 from controller_core.zk.compare_and_set import Contended
+from controller_core.zk.session import OperationRefused
 
 Checked = TypeVar("Checked")
 
@@ -35,10 +36,13 @@ def explain_unknown(term: Term, setting: str) -> str:
     return f"no broker has returned {setting} yet ({silence}), and the controller was started without {option}"
 
 
-def make_contention_refusal(error: Contended) -> ItemRefused:
-    """Return the refusal after repeated conflicts with another writer. The code is retriable, so client libraries
-    retry."""
-    return ItemRefused(ErrorCode.request_timed_out, f"Nothing was changed: {error}.")
+def make_unwritten_refusal(error: Contended | OperationRefused) -> ItemRefused:
+    """Return the refusal of something that was not written.
+
+    After repeated conflicts with another writer the code is retriable, so client libraries retry.
+    """
+    code = ErrorCode.request_timed_out if isinstance(error, Contended) else ErrorCode.unknown_server_error
+    return ItemRefused(code, f"Nothing was changed: {error}.")
 
 
 EXCEEDED = ItemRefused(ErrorCode.throttling_quota_exceeded)

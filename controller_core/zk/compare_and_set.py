@@ -17,6 +17,7 @@ from controller_core.zk.session import (
     Conflict,
     Create,
     NodeExists,
+    OperationRefused,
     SetData,
     TransactionFailed,
     WriteOp,
@@ -31,6 +32,8 @@ served."""
 K = TypeVar("K")
 Found = TypeVar("Found")
 
+Unwritten = Conflict | OperationRefused
+"""The reason why an item was not written: a retry may succeed, or an ACL denies it."""
 Write = Callable[[Sequence[WriteOp]], Awaitable[object]]
 """Applies operations as a whole or raises an error: `ZkSession.transact`, or `FencedWriter.transact` for a
 controller."""
@@ -80,31 +83,34 @@ async def compare_and_set(
 
 
 async def compare_and_set_each(
-    items: Iterable[K], attempt: Callable[[Sequence[K]], Awaitable[Mapping[K, Conflict]]]
-) -> dict[K, Contended]:
-    """Attempt all items, then repeat those that lost a race. Return those that lost every time.
+    items: Iterable[K], attempt: Callable[[Sequence[K]], Awaitable[Mapping[K, Unwritten]]]
+) -> dict[K, Contended | OperationRefused]:
+    """Attempt all items, then repeat those that lost a race. Return those that lost every time, or may not be written.
 
-    `attempt` reads, decides and writes the given items, and returns those that lost to another writer (`conflicts_in`).
+    `attempt` reads, decides and writes the given items, and returns those that it did not write (`find_unwritten`).
     Raises the errors of `attempt`.
     """
-    conflicts: Mapping[K, Conflict] = {}
+    conflicts: dict[K, Conflict] = {}
+    refused: dict[K, Contended | OperationRefused] = {}
     remaining = list(items)
     for _ in range(ATTEMPTS):
         if not remaining:
-            return {}
-        conflicts = await attempt(remaining)
+            return refused
+        unwritten = await attempt(remaining)
+        refused |= {item: error for item, error in unwritten.items() if isinstance(error, OperationRefused)}
+        conflicts = {item: error for item, error in unwritten.items() if isinstance(error, Conflict)}
         remaining = list(conflicts)
-    return {item: Contended(conflict) for item, conflict in conflicts.items()}
+    return refused | {item: Contended(conflict) for item, conflict in conflicts.items()}
 
 
-def conflicts_in(failed: Mapping[K, TransactionFailed]) -> dict[K, Conflict]:
-    """Return the conflicts with other writers. Raises any other failure, because a retry would fail in the same way."""
-    conflicts = {}
+def find_unwritten(failed: Mapping[K, TransactionFailed]) -> dict[K, Unwritten]:
+    """Return the conflicts with other writers, and the writes that ACLs deny. Raises any other failure."""
+    unwritten: dict[K, Unwritten] = {}
     for item, error in failed.items():
-        if not isinstance(error, Conflict):
+        if not isinstance(error, Conflict | OperationRefused):
             raise error
-        conflicts[item] = error
-    return conflicts
+        unwritten[item] = error
+    return unwritten
 
 
 def make_reader(zk: ZkSession, path: str) -> Callable[[], Awaitable[ZkNode | None]]:

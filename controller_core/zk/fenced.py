@@ -5,8 +5,9 @@ one small transaction per partition. `FencedWriter` packs many groups of operati
 thousands of partitions change their leader at once.
 
 One group's failure must not affect another. ZooKeeper names only the first failed operation. So after a failure the
-writer reads all paths of the transaction once, drops the groups that could not succeed, and sends the rest again. After
-a lost connection it reads back too, and sends only groups that were not applied.
+writer reads all paths of the transaction once, drops the groups that could not succeed, and sends the rest again. A
+read does not show ACLs and children. If one of them was the cause, the rest is sent in a transaction for each group.
+After a lost connection the writer reads back too, and sends only groups that were not applied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,12 @@ from typing import Final, Generic, TypeVar
 from controller_core.zk import paths
 from controller_core.zk.packing import TransactionLimits
 from controller_core.zk.session import (
+    AccessRefused,
     Check,
     ConnectionLost,
     FailedOp,
+    NotEmpty,
+    OperationRefused,
     SessionExpired,
     SetData,
     TooLarge,
@@ -37,6 +41,10 @@ _FRUITLESS_RECONNECTS: Final = 5
 _BYTES_PER_TRANSACTION: Final = 700_000
 """Lost connections in a row, without any written group, before the writer gives up. ZooKeeper closes the connection if
 a request is larger than its `jute.maxbuffer`, and gives no other sign."""
+
+
+_ROLE: Final = (paths.CONTROLLER, paths.CONTROLLER_EPOCH)
+"""Without access to these znodes there is no controller."""
 
 
 class Fenced(Exception):
@@ -60,6 +68,8 @@ class _Progress(Generic[K]):
     """Groups in flight when the connection was lost; they may have been applied."""
     suspect: list[K] = field(default_factory=list)
     """Groups refused because of another group in their transaction; they may be hopeless themselves."""
+    alone: set[K] = field(default_factory=set)
+    """Groups to send in transactions of their own."""
     failed: dict[K, TransactionFailed] = field(default_factory=dict)
 
     def refuse(self, batch: Sequence[K], error: TransactionFailed) -> None:
@@ -71,6 +81,8 @@ class _Progress(Generic[K]):
                 self.fail(key, type(error)(FailedOp(index=index, op=error.failed.op)))
             else:
                 self.suspect.append(key)
+                if isinstance(error, NotEmpty | OperationRefused):
+                    self.alone.add(key)
             index -= size
 
     def fail(self, key: K, why: TransactionFailed) -> None:
@@ -126,9 +138,10 @@ class FencedWriter:
         Groups must not depend on each other: which groups share a transaction, and so their order after a failure, is
         undefined. A sequential `Create` may be applied twice if the connection is lost.
 
-        Raises `Fenced`, `SessionExpired`, `AccessRefused`, and `ConnectionLost` if the connection did not return in
+        Raises `Fenced`, `SessionExpired`, `AccessRefused` (to the role's znodes, or of the credentials), and
+        `ConnectionLost` if the connection did not return in
         time or was lost repeatedly; some groups may have been written then. A group above ZooKeeper's limit fails as
-        `TooLarge`.
+        `TooLarge`, one that an ACL denies as `OperationRefused`.
         """
         progress = _Progress(dict(groups))
         fruitless_reconnects = 0
@@ -174,7 +187,11 @@ class FencedWriter:
     async def _send(self, progress: _Progress[K]) -> None:
         """Send all pending groups, pipelined. Raises `ConnectionLost` after it has noted which groups are unknown."""
         self._require_session()
-        batches = self._limits.pack(progress.pending, [self._fence])
+        pending, alone = progress.pending, progress.alone
+        together = {key: group for key, group in pending.items() if key not in alone} if alone else pending
+        batches = self._limits.pack(together, [self._fence])
+        if alone:
+            batches += [[key] for key in pending if key in alone]
         transactions = [[self._fence, *_ops(progress.pending, batch)] for batch in batches]
         self._applied += len(transactions)  # refused transactions are subtracted below
         lost: ConnectionLost | None = None
@@ -191,6 +208,9 @@ class FencedWriter:
                     self._applied -= 1
                     self._raise_if_fenced(result)
                     progress.refuse(batch, result)
+                case AccessRefused(denied=FailedOp() as denied) if denied.op.path not in _ROLE:
+                    self._applied -= 1
+                    progress.refuse(batch, OperationRefused(denied))
                 case ConnectionLost():
                     lost = result
                     progress.unknown += batch

@@ -107,16 +107,21 @@ class NoWatcher(ZkError):
     """The watch to remove does not exist: the server forgot it when its connection was lost."""
 
 
-class AccessRefused(ZkError):
-    """ZooKeeper refuses the credentials, or a znode's ACL denies the access. Fatal: a person has to act."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedOp:
     """The first operation of a transaction that could not be done."""
 
     index: int
     op: WriteOp
+
+
+class AccessRefused(ZkError):
+    """ZooKeeper refuses the credentials, or a znode's ACL denies the access. Fatal: a person has to act."""
+
+    def __init__(self, message: str, *, failed: FailedOp | None = None) -> None:
+        super().__init__(message)
+        self.denied = failed
+        """The operation that an ACL denies, if it was one of a transaction."""
 
 
 class TransactionFailed(ZkError):
@@ -156,6 +161,20 @@ class TooLarge(TransactionFailed):
             f"a write of {failed.op.path} has {size_bytes} bytes; ZooKeeper's limit is {max_bytes} "
             "(its jute.maxbuffer, set by zookeeper-jute-maxbuffer-bytes)",
         )
+
+
+class OperationRefused(TransactionFailed, AccessRefused):
+    """An ACL denies an operation of one of several independent groups (`FencedWriter`). Only that group has failed."""
+
+    def __init__(self, failed: FailedOp) -> None:
+        super().__init__(failed)
+        self.args = (explain_refused_access(failed.op.path),)
+
+
+def explain_refused_access(path: str | None, reason: str = "NoAuthError") -> str:
+    """Return the message for an access that ZooKeeper refuses, to a znode if that is known."""
+    where = f" to {path}" if path else ""
+    return f"ZooKeeper refuses access{where} ({reason}): grant it in the ACL, or correct the credentials"
 
 
 class WatchEvent(Enum):

@@ -166,9 +166,9 @@ async def test_an_acl_that_refuses_is_reported_as_such(zookeeper: ZooKeeper, zoo
     session = await connect(zookeeper.connect + zookeeper_chroot)
     with zookeeper.client(zookeeper_chroot) as client:
         client.create("/secret", b"", acl=[make_digest_acl("someone", "else", all=True)])
-    with pytest.raises(AccessRefused, match="ACL"):
+    with pytest.raises(AccessRefused, match=r"access to .*/secret .*ACL"):
         await session.read_many(["/secret"])
-    with pytest.raises(AccessRefused, match="ACL"):
+    with pytest.raises(AccessRefused, match=r"access to .*/secret .*ACL"):
         await session.transact([SetData(path="/secret", data=b"")])
     await session.close()
 

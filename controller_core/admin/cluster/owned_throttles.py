@@ -7,7 +7,7 @@ configurations, also those of brokers that are down, and removes them when the m
 
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.refusals import ItemRefused, make_contention_refusal
+from controller_core.admin.refusals import ItemRefused, make_unwritten_refusal
 from controller_core.controller.term.rights import Writes
 from controller_core.controller.znodes.config_writes import open_throttles
 from controller_core.model.throttles import THROTTLE_SETTING, Throttle
@@ -46,4 +46,4 @@ async def set_throttle(term: Writes, setting: str, throttle: Throttle | None) ->
     except MalformedZnode as error:
         raise ItemRefused(ErrorCode.unknown_server_error, str(error)) from error
     except Contended as error:
-        raise make_contention_refusal(error) from error
+        raise make_unwritten_refusal(error) from error

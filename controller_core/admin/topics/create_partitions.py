@@ -11,7 +11,7 @@ from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, C
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, ItemRefused, make_contention_refusal
+from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, ItemRefused, make_unwritten_refusal
 from controller_core.admin.topics.create_topics import (
     MAX_PARTITIONS_PER_REQUEST,
     TOPIC_WEIGHT,
@@ -33,8 +33,8 @@ from controller_core.model.wording import explain_controller_as_replica, list_so
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import throttle_of
 from controller_core.zk import codecs, paths
-from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
-from controller_core.zk.session import Conflict, NoNode, SetData, WriteOp
+from controller_core.zk.compare_and_set import Unwritten, compare_and_set_each, find_unwritten
+from controller_core.zk.session import NoNode, SetData, WriteOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,18 +205,18 @@ async def _write(
     """Write the checked topics. Check a topic again if another client wrote it since."""
     settled = dict(outcomes)
 
-    async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
+    async def attempt(remaining: Sequence[int]) -> dict[int, Unwritten]:
         growing = _select_growths({at: settled[at] for at in remaining})
         failed = (await term.writer.write({at: [growth.write] for at, growth in growing.items()})).failed
         await topics.on_topics_modified(term, [growth.name for at, growth in growing.items() if at not in failed])
         gone = ItemRefused(ErrorCode.unknown_topic_or_partition, "The topic was deleted during the request.")
         settled.update({at: gone for at, error in failed.items() if isinstance(error, NoNode)})
-        conflicts = conflicts_in({at: error for at, error in failed.items() if not isinstance(error, NoNode)})
+        conflicts = find_unwritten({at: error for at, error in failed.items() if not isinstance(error, NoNode)})
         settled.update(await _check(term, {at: request.topics[at] for at in conflicts}))
         return {at: conflict for at, conflict in conflicts.items() if isinstance(settled[at], Growth)}
 
     beaten = await compare_and_set_each(_select_growths(outcomes), attempt)
-    return settled | {at: make_contention_refusal(error) for at, error in beaten.items()}
+    return settled | {at: make_unwritten_refusal(error) for at, error in beaten.items()}
 
 
 async def _charge(outcomes: dict[int, Growth | ItemRefused], quota: MutationQuota) -> dict[int, Growth | ItemRefused]:

@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, ItemRefused, explain_unknown, make_contention_refusal
+from controller_core.admin.refusals import EXCEEDED, ItemRefused, explain_unknown, make_unwritten_refusal
 from controller_core.controller.loop.slices import slice_up, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
@@ -34,8 +34,8 @@ from controller_core.model.wording import explain_controller_as_replica
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE, throttle_of
 from controller_core.zk import codecs, paths
-from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
-from controller_core.zk.session import Conflict, Create, NodeExists, TooLarge, WriteOp, ZkNode
+from controller_core.zk.compare_and_set import Unwritten, compare_and_set_each, find_unwritten
+from controller_core.zk.session import Create, NodeExists, TooLarge, WriteOp, ZkNode
 
 NOT_GIVEN: Final = -1
 """A count or factor that the request leaves to the cluster's defaults or to the assignment."""
@@ -338,7 +338,7 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, ItemR
     await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKERS, paths.TOPICS])
     late: dict[int, ItemRefused] = {}
 
-    async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
+    async def attempt(remaining: Sequence[int]) -> dict[int, Unwritten]:
         left_behind = await term.zk.read_many([paths.topic_config(wanted[at].name) for at in remaining])
         found = zip(((at, wanted[at]) for at in remaining), left_behind, strict=True)
         writes = {at: _writes(new, config) async for (at, new), config in slice_up(found, _weight)}
@@ -349,9 +349,9 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, ItemR
                 late[at] = ItemRefused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
             elif isinstance(error, TooLarge):
                 late[at] = _make_too_large_refusal(wanted[at], str(error))
-        return conflicts_in({at: error for at, error in failed.items() if at not in late})
+        return find_unwritten({at: error for at, error in failed.items() if at not in late})
 
-    late |= {at: make_contention_refusal(error) for at, error in (await compare_and_set_each(wanted, attempt)).items()}
+    late |= {at: make_unwritten_refusal(error) for at, error in (await compare_and_set_each(wanted, attempt)).items()}
     created = [new.name for at, new in wanted.items() if at not in late]
     if created:
         await topics.on_new_topic_creation(term, created)

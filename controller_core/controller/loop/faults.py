@@ -2,7 +2,8 @@
 
 Only errors that no operation handles come here. After a lost race the decision is made again (`zk.compare_and_set`).
 Unreadable znodes are reported and left alone (`state.unusable_znodes`). Impossible parts of requests, illegal
-transitions and writes that are too large are refused one by one. The stream to a broker retries until it answers.
+transitions, and writes that are too large or that an ACL denies are refused one by one. The stream to a broker retries
+until it answers.
 
 The classes and policies stand at `_POLICIES`. Outside of events: an error of an unexpected class while the role is
 checked ends the process. Background work is restarted (`controller_core.supervision`).
@@ -72,7 +73,7 @@ _POLICIES: Final = {
 | --- | --- | --- | --- | --- |
 | deposed | `Fenced`, `SessionExpired` | dropped | ends, at once | checks the role again |
 | ZooKeeper gone | `ConnectionLost`: reads and writes of a term have waited for it | dropped | ends | ends |
-| access refused | `AccessRefused` | dropped | ends | ends: a person has to act |
+| access refused | `AccessRefused`: to the role or a read, of a login | dropped | ends | ends: a person has to act |
 | retriable | `Conflict`, `Contended` | **answered** REQUEST_TIMED_OUT, or **later** | continues, or as below | continues |
 | unexpected | all others | **answered** UNKNOWN_SERVER_ERROR, or **later** | continues, or as below | continues |
 

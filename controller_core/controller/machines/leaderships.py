@@ -23,8 +23,8 @@ from controller_core.controller.znodes.partition_states import (
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.leader_selectors import Selection, raise_leader_epoch
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
-from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
-from controller_core.zk.session import Conflict, TransactionFailed
+from controller_core.zk.compare_and_set import Unwritten, compare_and_set_each, find_unwritten
+from controller_core.zk.session import Conflict, OperationRefused, TransactionFailed
 
 log = structlog.get_logger()
 
@@ -45,7 +45,7 @@ async def commit(
     """Commit new leaderships of partitions that have one already, decided from the states `before`.
 
     LeaderAndIsr goes to the receivers of each, and UpdateMetadata to all brokers. Return those that were not written
-    because somebody else has written them since. They have to be read and decided again.
+    because somebody else has written them since, which have to be read and decided again, or because ACLs deny it.
     """
     leaderships = {partition: selection.leader_and_isr for partition, selection in decided.items()}
     failed = await write_states(term, leaderships, before)
@@ -68,13 +68,15 @@ async def retry_until_committed(term: Term, partitions: Iterable[TopicPartition]
     """
     states = await find_states(term, partitions)
 
-    async def attempt_and_reread(_: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
+    async def attempt_and_reread(_: Sequence[TopicPartition]) -> dict[TopicPartition, Unwritten]:
         nonlocal states
-        lost = conflicts_in(await attempt(states))
-        states = await reread_or_restore(term, lost)
-        return {partition: conflict for partition, conflict in lost.items() if partition in states}
+        lost = find_unwritten(await attempt(states))
+        states = await reread_or_restore(term, [p for p, error in lost.items() if isinstance(error, Conflict)])
+        return {p: error for p, error in lost.items() if p in states or isinstance(error, OperationRefused)}
 
     for partition, error in (await compare_and_set_each(states, attempt_and_reread)).items():
+        if isinstance(error, OperationRefused):
+            continue  # `write_states` has reported it
         log.error("leadership of a partition is left as it is", partition=str(partition), error=str(error))
 
 

@@ -25,8 +25,8 @@ from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
 from controller_core.model.metadata import EndsOfLogs, LeaderAndIsr, LogEnd, PartitionState
 from controller_core.model.transitions import PartitionStatus, sort_partitions
-from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
-from controller_core.zk.session import Conflict
+from controller_core.zk.compare_and_set import Unwritten, compare_and_set_each, find_unwritten
+from controller_core.zk.session import OperationRefused
 
 _NOTHING_KNOWN: Final[Mapping[BrokerId, LogEnd]] = MappingProxyType({})
 
@@ -128,9 +128,10 @@ async def _elect(
     known = await find_states(term, partitions)
     selections, _ = _select(term, known, _selector(term.state, election, log_ends))
     lost = await _lead(term, known, selections)
+    refused = {partition: error for partition, error in lost.items() if isinstance(error, OperationRefused)}
     not_elected: NotElectedPartitions = {}
 
-    async def elect_from_zookeeper(remaining: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
+    async def elect_from_zookeeper(remaining: Sequence[TopicPartition]) -> dict[TopicPartition, Unwritten]:
         found = await reread_or_restore(term, remaining)
         unclean_topics = await _topics_allowing_unclean(term, found) if election is Election.OFFLINE else set()
         selections, refused = _select(term, found, _selector(term.state, election, log_ends, unclean_topics))
@@ -138,9 +139,9 @@ async def _elect(
         not_elected.update(dict.fromkeys((p for p in remaining if p not in found), unreadable) | refused)
         return await _lead(term, found, selections)
 
-    undecided = [partition for partition in partitions if partition in lost or partition not in selections]
-    beaten = await compare_and_set_each(undecided, elect_from_zookeeper)
-    return not_elected | {partition: NotElected(reason=str(error)) for partition, error in beaten.items()}
+    undecided = [p for p in partitions if (p in lost and p not in refused) or p not in selections]
+    unwritten = refused | await compare_and_set_each(undecided, elect_from_zookeeper)
+    return not_elected | {partition: NotElected(reason=str(error)) for partition, error in unwritten.items()}
 
 
 def _select(
@@ -164,9 +165,9 @@ def _select(
 
 async def _lead(
     term: Term, before: Mapping[TopicPartition, PartitionState], selections: dict[TopicPartition, Selection]
-) -> dict[TopicPartition, Conflict]:
-    """Commit the new leaderships and count them. Return those that somebody else has written since."""
-    lost = conflicts_in(await commit(term, selections, before))
+) -> dict[TopicPartition, Unwritten]:
+    """Commit the new leaderships and count them. Return those that were not written."""
+    lost = find_unwritten(await commit(term, selections, before))
     elected = [selection for partition, selection in selections.items() if partition not in lost]
     term.counts.count_elections(len(elected), unclean=sum(selection.unclean for selection in elected))
     return lost

@@ -37,7 +37,7 @@ from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionR
 from controller_core.wire.messages.alter_partition import AnsweredIsr, AnsweredTopic, AskedIsr, AskedTopic, Outcome
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Delete
+from controller_core.zk.session import Delete, OperationRefused
 
 log = structlog.get_logger()
 
@@ -165,8 +165,12 @@ async def _alter(
             before[partition], decided[partition] = state, Selection(leader_and_isr=change.wanted, receivers=())
     failed = await commit(term, decided, before) if decided else {}
     outcomes.update((p, term.state.states[p]) for p in decided if p not in failed)
-    outcomes.update(dict.fromkeys(failed, ErrorCode.invalid_update_version))
-    await refresh(term, failed)
+    # After another error than INELIGIBLE_REPLICA the leader would repeat its request without a pause.
+    refused = [partition for partition, error in failed.items() if isinstance(error, OperationRefused)]
+    outcomes.update(dict.fromkeys(refused, ErrorCode.ineligible_replica))
+    lost = [partition for partition in failed if partition not in refused]
+    outcomes.update(dict.fromkeys(lost, ErrorCode.invalid_update_version))
+    await refresh(term, lost)
     return outcomes
 
 

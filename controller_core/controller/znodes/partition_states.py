@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
 from controller_core.controller.term.rights import Remembers, Writes, ZkReads
 from controller_core.model.ids import LeaderEpoch, PartitionEpoch, TopicPartition
@@ -21,6 +22,7 @@ from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import (
     Create,
     NodeExists,
+    OperationRefused,
     SetData,
     TransactionFailed,
     WriteOp,
@@ -133,6 +135,7 @@ async def write_states(
         }
     )
     _remember(term, {p: (decided[p], PartitionEpoch(before[p].partition_epoch + 1)) for p in outcome.written})
+    _report_refused(term.state, outcome.failed, outcome.written)
     return outcome.failed
 
 
@@ -145,7 +148,7 @@ async def create_states(
     brokers may know the partition. Its new state begins above all epochs that they can know.
     """
     topics = dict.fromkeys(partition.topic for partition in states)
-    await term.writer.write({topic: [Create(path=paths.partitions(topic))] for topic in topics})
+    parents = await term.writer.write({topic: [Create(path=paths.partitions(topic))] for topic in topics})
     created = {
         partition: Create(
             path=paths.partition_state(partition),
@@ -157,9 +160,27 @@ async def create_states(
         {partition: [Create(path=paths.partition(partition)), create] for partition, create in created.items()}
     )
     _remember(term, {partition: (states[partition], PartitionEpoch(0)) for partition in outcome.written})
-    half_made = [partition for partition, error in outcome.failed.items() if isinstance(error, NodeExists)]
+    # Below a parent that an ACL keeps from being created there is no znode, which does not tell the cause.
+    refused = {topic: error for topic, error in parents.failed.items() if isinstance(error, OperationRefused)}
+    failed = {partition: refused.get(partition.topic, error) for partition, error in outcome.failed.items()}
+    _report_refused(term.state, failed, outcome.written)
+    half_made = [partition for partition, error in failed.items() if isinstance(error, NodeExists)]
     begun = await _begin_lost(term, {partition: states[partition] for partition in half_made}) if half_made else set()
-    return {partition: error for partition, error in outcome.failed.items() if partition not in begun}
+    return {partition: error for partition, error in failed.items() if partition not in begun}
+
+
+def _report_refused(
+    state: ReadOnlyState, failed: Mapping[TopicPartition, TransactionFailed], written: Iterable[TopicPartition]
+) -> None:
+    """Report the states that ACLs protect from this controller, and clear the reports of those that were written."""
+    unusable = state.unusable
+    for partition, error in failed.items():
+        if isinstance(error, OperationRefused):
+            path, consequence = paths.partition_state(partition), "partition state cannot be written, left as it is"
+            unusable.report(path, consequence, error, partition=str(partition))
+    if unusable.standing["partition_state"]:
+        for partition in written:
+            unusable.clear(paths.partition_state(partition))
 
 
 async def _begin_lost(term: Writes, states: Mapping[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:

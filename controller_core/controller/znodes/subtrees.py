@@ -8,7 +8,7 @@ import structlog
 
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.zk.compare_and_set import Contended, compare_and_set
-from controller_core.zk.session import Delete, NotEmpty, TooLarge, TransactionFailed, WriteOp
+from controller_core.zk.session import Delete, NotEmpty, OperationRefused, TooLarge, TransactionFailed, WriteOp
 
 log = structlog.get_logger()
 
@@ -34,12 +34,15 @@ async def delete_handled(term: Writes, deletes: Iterable[Delete]) -> None:
     """
     by_path = {delete.path: delete for delete in deletes}
     failed = (await term.writer.write({path: [delete] for path, delete in by_path.items()})).failed
-    for path in (path for path, error in failed.items() if isinstance(error, NotEmpty)):
+    for path, error in failed.items():
         try:
-            await delete_below(term, path)
-            await term.writer.transact([by_path[path]])
-        except (Contended, TransactionFailed) as error:
-            log.error("a handled znode stays", path=path, error=str(error))
+            if isinstance(error, OperationRefused):
+                raise error
+            if isinstance(error, NotEmpty):
+                await delete_below(term, path)
+                await term.writer.transact([by_path[path]])
+        except (Contended, TransactionFailed) as why:
+            log.error("a handled znode stays", path=path, error=str(why))
 
 
 async def transact_or_clear(term: Writes, operations: Sequence[WriteOp]) -> None:

@@ -22,8 +22,8 @@ from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, To
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
-from controller_core.zk.session import Conflict, SetData, TooLarge, TransactionFailed, ZkNode, ZkVersion
+from controller_core.zk.compare_and_set import Unwritten, compare_and_set_each, find_unwritten
+from controller_core.zk.session import SetData, TooLarge, TransactionFailed, ZkNode, ZkVersion
 
 log = structlog.get_logger()
 
@@ -119,7 +119,7 @@ async def rewrite_topics(
     contents: dict[TopicName, TopicAssignment] = {}
     remaining = dict.fromkeys(topics, removed_replicas.CHANGES_PER_WRITE)
 
-    async def attempt(names: Sequence[TopicName]) -> dict[TopicName, Conflict]:
+    async def attempt(names: Sequence[TopicName]) -> dict[TopicName, Unwritten]:
         """Make one step for each of the topics. Those with another step remain."""
         znodes = await read_topics(term, names)
         wanted = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
@@ -133,7 +133,7 @@ async def rewrite_topics(
             # A topic needs another step if this one failed, or made only a part of the changes.
             if step and (name in failed or step.content is not wanted[name]):
                 remaining[name] = _changes_at_once(term.state, name, step, failed.get(name), at_most)
-        return conflicts_in({name: error for name, error in failed.items() if not isinstance(error, TooLarge)})
+        return find_unwritten({name: error for name, error in failed.items() if not isinstance(error, TooLarge)})
 
     while remaining:
         for name, error in (await compare_and_set_each(remaining, attempt)).items():

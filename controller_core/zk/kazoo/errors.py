@@ -33,6 +33,7 @@ from controller_core.zk.session import (
     SessionExpired,
     TransactionFailed,
     ZkError,
+    explain_refused_access,
 )
 
 _ACCESS: Final = (AuthFailedError, InvalidACLError, NoAuthError, SessionClosedRequireSaslError)
@@ -55,8 +56,8 @@ def explain_loss(answer: object, trouble: str | None) -> object:
     return result
 
 
-def translate_error(error: Exception) -> ZkError:
-    """Return the `ZkError` for an exception of kazoo, with that exception as its cause."""
+def translate_error(error: Exception, path: str | None = None) -> ZkError:
+    """Return the `ZkError` for an exception of kazoo about a znode, with that exception as its cause."""
     if isinstance(error, ZkError):
         return error
     result: ZkError
@@ -65,9 +66,7 @@ def translate_error(error: Exception) -> ZkError:
     elif isinstance(error, _RETRIABLE):
         result = ConnectionLost(f"ZooKeeper did not answer: {type(error).__name__}")
     elif isinstance(error, _ACCESS):
-        result = AccessRefused(
-            f"ZooKeeper refuses access ({type(error).__name__}): grant it in the ACL, or correct the credentials"
-        )
+        result = AccessRefused(explain_refused_access(path, type(error).__name__))
     elif isinstance(error, NoWatcherError):
         result = NoWatcher("the watch no longer exists")
     else:
@@ -78,8 +77,10 @@ def translate_error(error: Exception) -> ZkError:
 
 def translate_failure(error: ZookeeperError, failed: FailedOp) -> ZkError:
     """Return the error for the operation that made a transaction fail."""
+    result: ZkError
     if isinstance(error, _ACCESS):
-        return translate_error(error)
-    result = _REFUSED.get(type(error), TransactionFailed)(failed)
+        result = AccessRefused(explain_refused_access(failed.op.path, type(error).__name__), failed=failed)
+    else:
+        result = _REFUSED.get(type(error), TransactionFailed)(failed)
     result.__cause__ = error
     return result

@@ -184,7 +184,7 @@ class KazooSession:
 
     async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
         request = KazooGetChildren(absolute(path, self._chroot), partial(_fire, watch))
-        (names,) = _values(await self._answers([request]))
+        (names,) = _values(await self._answers([request]), [path])
         return None if names is None else tuple(sorted(names))
 
     async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
@@ -310,8 +310,8 @@ class KazooSession:
             )
             self._has_multi_read = not any(isinstance(answer, UnimplementedError) for answer in answers)
         if not self._has_multi_read:
-            return _values(await self._answers([read(path) for path in paths]))
-        return _values(list(chain.from_iterable(_values(answers))))
+            return _values(await self._answers([read(path) for path in paths]), paths)
+        return _values(list(chain.from_iterable(_values(answers))), paths)
 
     def _divide_by_request_size(self, paths: Sequence[str]) -> Iterator[slice]:
         """Split paths that may lack the chroot: runs that fit half a request without it fit a request with it."""
@@ -324,13 +324,14 @@ class KazooSession:
         return [explain_loss(each, trouble) for each in answers] if trouble else answers
 
 
-def _values(answers: list[Any]) -> list[Any]:
-    """Return the answers, with None for missing znodes. Raises the first other error."""
+def _values(answers: list[Any], paths: Sequence[str] = ()) -> list[Any]:
+    """Return the answers, with None for missing znodes. Raises the first other error, with its path if they are
+    given."""
     for index, answer in enumerate(answers):
         if isinstance(answer, NoNodeError):
             answers[index] = None
         elif isinstance(answer, Exception):
-            raise translate_error(answer)
+            raise translate_error(answer, paths[index] if paths else None)
     return answers
 
 

@@ -11,7 +11,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from controller_core.admin.refusals import ItemRefused, make_contention_refusal
+from controller_core.admin.refusals import ItemRefused, make_unwritten_refusal
 from controller_core.model.ids import TopicName
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE, ErrorCode
@@ -39,7 +39,7 @@ async def on_alter_configs(
         except ItemRefused as refused:
             error_code, why = refused.error_code, refused.message
         except Contended as error:
-            error_code, why = make_contention_refusal(error).error_code, make_contention_refusal(error).message
+            error_code, why = make_unwritten_refusal(error).error_code, make_unwritten_refusal(error).message
         except (MalformedZnode, ZkError) as error:
             error_code, why = ErrorCode.unknown_server_error, str(error)
         responses.append(

@@ -8,10 +8,11 @@ import pytest
 from controller_core.zk.compare_and_set import (
     ATTEMPTS,
     Contended,
+    Unwritten,
     compare_and_set,
     compare_and_set_each,
-    conflicts_in,
     ensure_znodes,
+    find_unwritten,
     make_reader,
     put,
 )
@@ -22,6 +23,7 @@ from controller_core.zk.session import (
     Delete,
     FailedOp,
     NodeExists,
+    OperationRefused,
     SetData,
     TooLarge,
     TransactionFailed,
@@ -172,6 +174,19 @@ async def test_one_that_always_loses_holds_up_none_of_the_others() -> None:
     assert attempts[4:] == [["b"]] * (ATTEMPTS - 4)
 
 
+async def test_one_that_an_acl_denies_is_not_attempted_again() -> None:
+    denied = OperationRefused(FailedOp(index=0, op=Create(path="/b")))
+    attempts: list[list[str]] = []
+
+    async def attempt(items: Sequence[str]) -> dict[str, Unwritten]:
+        attempts.append(list(items))
+        lost = {"a": conflict("a")} if len(attempts) == 1 else {}
+        return lost | find_unwritten({"b": denied} if "b" in items else {})
+
+    assert await compare_and_set_each("abc", attempt) == {"b": denied}
+    assert attempts == [["a", "b", "c"], ["a"]]
+
+
 async def test_nothing_to_do_is_no_attempt() -> None:
     attempts: list[list[str]] = []
     assert await compare_and_set_each("", lose_times({}, attempts)) == {}
@@ -180,9 +195,9 @@ async def test_nothing_to_do_is_no_attempt() -> None:
 
 def test_a_refusal_that_will_be_the_same_the_next_time_is_raised() -> None:
     op = FailedOp(index=0, op=Create(path=PATH))
-    assert set(conflicts_in({"a": NodeExists(op), "b": conflict("b")})) == {"a", "b"}
+    assert set(find_unwritten({"a": NodeExists(op), "b": conflict("b")})) == {"a", "b"}
     with pytest.raises(TransactionFailed):
-        conflicts_in({"a": NodeExists(op), "b": TransactionFailed(op)})
+        find_unwritten({"a": NodeExists(op), "b": TransactionFailed(op)})
 
 
 # Required entries

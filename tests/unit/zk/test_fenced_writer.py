@@ -10,6 +10,7 @@ from controller_core.zk import paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.fenced import Fenced, FencedWriter, WriteOutcome
 from controller_core.zk.session import (
+    AccessRefused,
     BadVersion,
     ConnectionLost,
     Create,
@@ -18,6 +19,7 @@ from controller_core.zk.session import (
     NodeExists,
     NoNode,
     NotEmpty,
+    OperationRefused,
     SessionExpired,
     SetData,
     TooLarge,
@@ -104,6 +106,30 @@ async def test_failed_groups_fail_alone_and_say_why(session: SimulatedSession, w
     assert outcome.failed["n3"].failed.op == groups["n3"][0]
     assert outcome.written == tuple(name for name in NAMES if name not in outcome.failed)
     assert await data_of(session, ["n7", "n8"]) == [(b"old", 0), (b"new", 1)]
+
+
+async def test_groups_that_acls_deny_fail_alone_and_name_their_paths(
+    session: SimulatedSession, zookeeper: SimulatedZooKeeper
+) -> None:
+    names = [f"n{number}" for number in range(100)]
+    await make(session, *names)
+    zookeeper.tree.read_only.update(f"/{name}" for name in names[::2])
+    zxid_before = zookeeper.tree.zxid
+    outcome = await FencedWriter(session, EPOCH_VERSION, reconnect_timeout_ms=20).write(write_each(names))
+    assert outcome.written == tuple(names[1::2])
+    assert {key: type(error) for key, error in outcome.failed.items()} == dict.fromkeys(names[::2], OperationRefused)
+    assert "ZooKeeper refuses access to /n2 " in str(outcome.failed["n2"])
+    assert zookeeper.tree.zxid - zxid_before == 1 + 99, "one transaction together, then one for each other group"
+    assert await data_of(session, ["n2", "n3"]) == [(b"old", 0), (b"new", 1)]
+
+
+@pytest.mark.parametrize("path", [paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+async def test_access_to_the_role_that_is_refused_is_raised(
+    session: SimulatedSession, zookeeper: SimulatedZooKeeper, writer: FencedWriter, path: str
+) -> None:
+    zookeeper.tree.read_only.add(path)
+    with pytest.raises(AccessRefused, match=f"refuses access to {path} "):
+        await writer.write({"role": [SetData(path=path, data=b"new")]})
 
 
 async def test_a_thousand_failures_take_two_rounds(session: SimulatedSession, zookeeper: SimulatedZooKeeper) -> None:
