@@ -101,7 +101,11 @@ _Step = Callable[[Term, Sequence[TopicPartition]], Awaitable[NotElectedPartition
 
 
 async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotElectedPartitions:
-    """NewPartition -> OnlinePartition: the first live replica leads, all live replicas are the ISR."""
+    """NewPartition -> OnlinePartition: the first live replica leads, all live replicas are the ISR.
+
+    A partition that has a state already keeps it, for example one that was repaired during the term. If its leader is
+    not live, another one is elected, as for a partition that lost its leader.
+    """
     not_elected: NotElectedPartitions = {}
     chosen: dict[TopicPartition, Selection] = {}
     live_replicas = Liveness(term.state, term.state.live)
@@ -114,7 +118,12 @@ async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotEl
         else:
             chosen[partition] = selection
     failed = await commit_first(term, chosen)
-    return not_elected | {partition: NotElected(reason=str(error)) for partition, error in failed.items()}
+    not_elected |= {partition: NotElected(reason=str(error)) for partition, error in failed.items()}
+    leaderless = [p for p in chosen if p not in failed and not term.state.is_leader_live(p)]
+    if leaderless:
+        take_offline(term, leaderless)
+        not_elected |= await _elect(term, leaderless, election=Election.OFFLINE, log_ends=MappingProxyType({}))
+    return not_elected
 
 
 async def _elect(

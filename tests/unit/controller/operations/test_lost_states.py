@@ -1,15 +1,18 @@
 """Somebody deletes the states of partitions, or deletes a topic and creates it again with its id. Brokers know later
 epochs."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller_core.controller.znodes.partition_states import LOST_LEADER_EPOCH
 from controller_core.model.ids import TopicName
+from controller_core.model.transitions import PartitionStatus
 from controller_core.wire.messages import ErrorCode
-from controller_core.zk import paths
+from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, Delete
 from simulation.checks import assert_sound
-from simulation.cluster import Cluster, tp
+from simulation.cluster import Cluster, ids, tp
 
 ORDERS = tp("orders")
 
@@ -131,3 +134,38 @@ async def test_a_new_controller_begins_a_partition_without_a_state_above_what_br
     await assert_led_above(served, LOST_LEADER_EPOCH - 1, leader=1)
     served.kill_broker(1)
     await assert_led_above(served, LOST_LEADER_EPOCH, leader=2)
+
+
+@pytest.mark.parametrize("is_dead", [True, False], ids=["its leader is dead", "it has no leader"])
+async def test_a_state_that_is_repaired_during_a_term_gets_a_live_leader(served: Cluster, is_dead: bool) -> None:
+    before, data = served.state(ORDERS).leader_and_isr, served.data(paths.partition_state(ORDERS))
+    assert data is not None
+    await served.active.kill()
+    served.put(paths.partition_state(ORDERS), b"garbled")
+    await served.serve()
+    if is_dead:
+        served.kill_broker(before.leader)
+        await served.settle()
+    else:
+        data = data.replace(b'"leader":1', b'"leader":-1')
+    served.put(paths.partition_state(ORDERS), data)
+    served.bounce_broker(3)
+    await assert_led_above(served, before.leader_epoch, leader=2 if is_dead else 1)
+
+
+async def test_a_repaired_state_without_a_live_replica_in_sync_waits_for_one(served: Cluster) -> None:
+    before = served.state(ORDERS)
+    alone = replace(before.leader_and_isr, isr=ids([1]))
+    await served.active.kill()
+    served.put(paths.partition_state(ORDERS), b"garbled")
+    process = await served.serve()
+    served.kill_broker(1)
+    await served.settle()
+    served.put(paths.partition_state(ORDERS), codecs.encode_partition_state(alone, before.controller_epoch))
+    served.bounce_broker(3)
+    await served.settle()
+    assert process.term.state.partition_status[ORDERS] is PartitionStatus.OFFLINE
+    served.start_broker(1)
+    await served.settle()
+    assert served.leadership(ORDERS)[0] == 1
+    assert_sound(served)
