@@ -28,6 +28,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.metadata import TopicAssignment
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.model.topics import topic_names
+from controller_core.model.topics.partition_numbers import refuse_additions
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import explain_controller_as_replica, list_some
 from controller_core.wire.codecs.versions import Versions
@@ -137,6 +138,11 @@ async def _check_topic(term: Term, topic: CreatePartitionsTopic, znode: TopicZno
         raise ItemRefused(ErrorCode.invalid_partitions, message)
     if increment == 0:
         raise ItemRefused(ErrorCode.invalid_partitions, f"Topic already has {len(present)} partitions.")
+    following = PartitionId(max(present) + 1)
+    for reason in refuse_additions(present.keys(), [following]).values():
+        # The new numbers follow from the number of partitions, so after a gap they would be those of others.
+        message = f"Partition {following} cannot be added: {reason}. Request it in {paths.PARTITIONS_ADD}."
+        raise ItemRefused(ErrorCode.invalid_partitions, message)
     if topic.count > MAX_PARTITIONS_PER_REQUEST:
         message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
         raise ItemRefused(ErrorCode.invalid_partitions, message)

@@ -1,6 +1,7 @@
 """CreatePartitions: a topic grows, or the error code says why it does not."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,7 +15,8 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from controller_core.zk import paths
+from controller_core.model.ids import PartitionId, TopicName
+from controller_core.zk import codecs, paths
 from simulation.checks import assert_sound, simulate_cluster
 from simulation.cluster import Cluster, tp
 
@@ -100,6 +102,22 @@ async def test_what_cannot_be_done_is_refused_and_changes_nothing(
     before = served.zk.tree.zxid
     assert await codes(served, asked) == [code]
     assert served.zk.tree.zxid == before
+
+
+@pytest.mark.parametrize(("present", "count"), [((0, 2), 3), ((0, 2), 4), ((1,), 2)])
+async def test_a_topic_with_a_gap_in_its_numbers_does_not_grow(
+    served: Cluster, present: tuple[int, ...], count: int
+) -> None:
+    content = served.topic("orders")
+    replicas = content.partitions[PartitionId(0)]
+    content = replace(content, partitions={PartitionId(number): replicas for number in present})
+    served.put(paths.topic(TopicName("gapped")), codecs.encode_topic(replace(content, topic_id=None)))
+    await served.settle()
+    before = served.topic("gapped")
+    (result,) = (await served.request(request(topic("gapped", count)))).results
+    assert result.error_code is ErrorCode.invalid_partitions
+    assert "it would leave a gap" in str(result.error_message)
+    assert served.topic("gapped") == before
 
 
 async def test_no_new_replica_is_placed_on_the_controller(served: Cluster) -> None:
