@@ -113,8 +113,12 @@ class Throttles:
 
         With `expected`, end it only if it equals that. Raises like `set`.
         """
-        await self._change(owner, partial(_plan_removal, expected))
+        await self.withdraw(owner, expected=expected)
         await self.settle()
+
+    async def withdraw(self, owner: str, *, expected: Throttle | None = None) -> None:
+        """Like `remove`, but leave the configurations to the next `settle`."""
+        await self._change(owner, partial(_plan_removal, expected))
 
     async def read(self) -> dict[str, Throttle]:
         """Return the throttles that the owners want. Unreadable ones are left out and reported."""

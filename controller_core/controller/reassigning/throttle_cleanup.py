@@ -5,7 +5,8 @@ all of these. It marks a throttle when its moves begin, and removes it when none
 checks all throttles. A throttle for moves that are not requested yet stays while one of their topics exists.
 """
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterator, Set
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -13,12 +14,13 @@ import structlog
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.znodes.config_writes import open_throttles
+from controller_core.controller.znodes.subtrees import delete_below
 from controller_core.model.ids import TopicPartition
 from controller_core.model.throttles import Throttle
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
-from controller_core.zk.session import TooLarge
+from controller_core.zk.session import TransactionFailed
 from controller_core.zk.throttle_writes import Throttles
 
 log = structlog.get_logger()
@@ -29,13 +31,9 @@ NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
 
 async def mark_begun(term: Writes, partitions: Collection[TopicPartition]) -> None:
     """Mark the throttles of moves that begin, or were found in progress."""
-    try:
-        if partitions:
+    if partitions:
+        with _report_failure(term.state, LEFT):
             await open_throttles(term).mark_begun(set(partitions))
-    except MalformedZnode as error:
-        term.state.unusable.report_unwatched(error.path, LEFT, error)
-    except (Contended, TooLarge) as error:
-        log.error(LEFT, error=str(error))
 
 
 async def sweep(term: Writes) -> None:
@@ -44,15 +42,24 @@ async def sweep(term: Writes) -> None:
     wanted = await throttles.read()
     under_way = {*term.state.reassignments, *await _read_requested(term)} if wanted else set()
     over = [owner for owner, each in wanted.items() if await _is_over(throttles, term.state, each, under_way)]
-    try:
-        for owner in over:
+    for owner in over:
+        with _report_failure(term.state, NOT_REMOVED):
+            await delete_below(term, paths.throttle(owner))
+            await throttles.withdraw(owner, expected=wanted[owner])
             log.info("throttle removed, its reassignments have ended", owner=owner)
-            await throttles.remove(owner, expected=wanted[owner])
+    with _report_failure(term.state, NOT_REMOVED):
         await throttles.settle()
+
+
+@contextmanager
+def _report_failure(state: ReadOnlyState, consequence: str) -> Iterator[None]:
+    """Report a failure about one throttle, so that it does not affect the others."""
+    try:
+        yield
     except MalformedZnode as error:
-        term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
-    except (Contended, TooLarge) as error:
-        log.error(NOT_REMOVED, error=str(error))
+        state.unusable.report_unwatched(error.path, consequence, error)
+    except (Contended, TransactionFailed) as error:
+        log.error(consequence, error=str(error))
 
 
 async def _is_over(

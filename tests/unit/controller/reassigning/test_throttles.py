@@ -1,18 +1,19 @@
 """Throttles are set, changed and removed, also if processes die in between, and end with their reassignments."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
+from controller_core.controller.loop.events import ReassignmentsEnded
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Delete, FailedOp, TooLarge, ZkSession
+from controller_core.zk.session import Delete, FailedOp, TooLarge, WriteOp, ZkSession
 from controller_core.zk.throttle_writes import Throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
@@ -298,6 +299,33 @@ async def test_one_whose_moves_are_not_asked_for_yet_is_left_alone(served: Clust
     await served.active.kill()
     await served.serve()
     assert "topics/orders" in configs(served)
+
+
+async def test_one_below_which_a_stranger_created_znodes_is_removed(served: Cluster) -> None:
+    await throttle_topics(served)
+    served.put(f"{paths.throttle(OWNER)}/foo", b"")
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.replicate()
+    assert_removed(served)
+
+
+async def test_one_that_cannot_be_removed_keeps_no_other(served: Cluster) -> None:
+    zk = await throttle_topics(served)
+    await Throttles(zk).set("~ a later owner", OTHER_MOVES, 1000)
+    served.request_reassignment({ORDERS: [4, 5, 6], tp("other"): [2, 4]})
+
+    def always_be_faster(ops: Sequence[WriteOp]) -> None:
+        if any(isinstance(op, Delete) and op.path == paths.throttle(OWNER) for op in ops):
+            served.put(paths.throttle(OWNER), served.data(paths.throttle(OWNER)) or b"")
+
+    served.zk.interventions.append(always_be_faster)
+    await served.replicate()
+    assert served.zk.tree.children(paths.THROTTLES) == (paths.throttle(OWNER).rpartition("/")[2],)
+    assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
+    served.zk.interventions.clear()
+    served.active.term.enqueue(ReassignmentsEnded())
+    await served.settle()
+    assert_removed(served)
 
 
 async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
