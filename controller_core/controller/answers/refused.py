@@ -134,9 +134,8 @@ async def on_resend_due(term: Term, due: ResendDue) -> None:
         return
     refusal.sent_again_under = term.identity.epoch
     epochs, refusal.epochs = refusal.epochs, {}
-    if known.id in term.state.shutting_down:
-        term.batch.update_metadata(term.state.states, [known.id])  # it must not become a follower again
-    else:
+    # A broker that is shutting down is sent no leaderships, so their epochs need not be raised.
+    if known.id not in term.state.shutting_down:
         present = [
             partition
             for partition, known_epochs in epochs.items()
@@ -152,7 +151,7 @@ async def on_resend_due(term: Term, due: ResendDue) -> None:
         if present := [partition for partition in present if partition not in too_far]:
             log.warning("leader epochs raised", broker=known.id, partitions=list(map(str, present))[:20])
             await reassignment.announce(term, present, {each: epochs[each].leader_epoch for each in present})
-        await brokers.send_everything(term, {known.id: known})
+    await brokers.send_everything(term, {known.id: known})
 
 
 def _note_obedience(term: Remembers, answered: BrokerAnswered) -> None:

@@ -109,10 +109,16 @@ async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) 
 
 
 async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
-    """Send brokers all that they must know, and continue what waited for them."""
+    """Send brokers all that they must know, and continue what waited for them.
+
+    Brokers that are shutting down are sent only UpdateMetadata: they must not become followers again.
+    """
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
+    brokers = {broker: known for broker, known in brokers.items() if broker not in term.state.shutting_down}
+    if not brokers:
+        return
     removed_replicas.clean_up(term, brokers.keys())
     deleted_topics.make_forgotten(term, brokers.keys())
     # A broker follows only leaders that it knows to be alive, so it receives the live brokers before anything else.

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from controller_core.controller.sending import channels
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch
 from controller_core.wire.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ErrorCode,
+    LeaderAndIsrRequest,
     StopReplicaRequest,
+    UpdateMetadataRequest,
 )
 from controller_core.zk import codecs, paths
 from simulation.checks import assert_sound
@@ -108,6 +111,38 @@ async def test_what_nobody_can_take_over_remains(served: Cluster) -> None:
 async def test_a_broker_that_shuts_down_joins_no_isr(served: Cluster) -> None:
     assert list_remaining(await served.shut_down(1)) == []
     assert await served.alter_isr(tp("led"), [2, 3, 1]) is ErrorCode.ineligible_replica
+
+
+async def test_a_broker_that_falls_behind_while_it_shuts_down_does_not_follow_again(
+    served: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "MOST_WAITING", 3)
+    monkeypatch.setattr(channels, "MOST_WAITING_FOR_SLOW", 3)
+    await served.shut_down(1)
+    stopping = served.broker(1)
+    stopping.hang()
+    stopping.requests.clear()
+    for number in range(12):
+        served.create_topic(f"new-{number}", [2, 3])
+        await served.settle()
+    stopping.resume()
+    await served.settle(passing_ms=60_000)
+    assert "broker can be reached again, it is sent everything" in [line["event"] for line in served.logs]
+    assert tp("new-11") in stopping.metadata.partitions
+    assert not stopping.requests_of(LeaderAndIsrRequest)
+    assert stopping.replicas[tp("followed")].is_stopped
+
+
+async def test_a_broker_whose_address_changes_while_it_shuts_down_does_not_follow_again(served: Cluster) -> None:
+    await served.shut_down(1)
+    stopping = served.broker(1)
+    stopping.requests.clear()
+    served.move_broker(1, port=7777)
+    await served.settle()
+    assert stopping.requests_of(UpdateMetadataRequest)
+    assert not stopping.requests_of(LeaderAndIsrRequest)
+    assert stopping.replicas[tp("followed")].is_stopped
+    assert served.broker(2).metadata.live_brokers[BrokerId(1)].endpoints[0].port == 7777
 
 
 @pytest.mark.parametrize("epoch", [None, -1], ids=["their own epochs", "-1"])
