@@ -139,9 +139,8 @@ class FencedWriter:
         undefined. A sequential `Create` may be applied twice if the connection is lost.
 
         Raises `Fenced`, `SessionExpired`, `AccessRefused` (to the role's znodes, or of the credentials), and
-        `ConnectionLost` if the connection did not return in
-        time or was lost repeatedly; some groups may have been written then. A group above ZooKeeper's limit fails as
-        `TooLarge`, one that an ACL denies as `OperationRefused`.
+        `ConnectionLost` if the connection did not return in time or was lost repeatedly; some groups may have been
+        written then. A group above ZooKeeper's limit fails as `TooLarge`, one that an ACL denies as `OperationRefused`.
         """
         progress = _Progress(dict(groups))
         fruitless_reconnects = 0
