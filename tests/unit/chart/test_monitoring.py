@@ -125,6 +125,13 @@ def test_a_watch_that_does_not_run_is_missed() -> None:
     assert "KontrollerWatchDown" not in {rule["alert"] for rule in rules(*SELF_CONTAINED)}
 
 
+@pytest.mark.parametrize("journal", ["kontroller_journal", "kontroller_journal_topic"])
+def test_a_failing_journal_is_noticed_in_its_folder_and_in_its_topic(journal: str) -> None:
+    expression = {rule["alert"]: rule["expr"] for rule in rules(*SELF_CONTAINED)}["KontrollerJournalFailing"]
+    assert f"{journal}_failing{{" in expression
+    assert f"{journal}_gaps_total{{" in expression
+
+
 def test_what_does_not_run_has_no_alerts() -> None:
     assert {"KontrollerNoController", "KontrollerBrokerMissing"}.isdisjoint(rule["alert"] for rule in rules())
     without = rules("--set", f"operator.enabled=false,{CONTROLLER_FOR_SOME},controller.zookeeper=zk:2181")
