@@ -10,16 +10,13 @@ from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 
+from controller_core.journal import LINE_BYTES, SEGMENT_BYTES
 from controller_core.journal.changes import Kind
 from controller_core.journal.records import SCHEMA_VERSION, Line
 from controller_core.journal.segments import SUFFIX, segments
 
 _COMPRESSED: Final = f"{SUFFIX}.gz"
 """The end of the names of segments that somebody compressed. Writers leave them alone."""
-LINE_BYTES: Final = 16 << 20
-SEGMENT_BYTES: Final = 1 << 30
-"""The most bytes of a line and of a compressed segment's contents. Each is several times as much as the writers produce
-with their default settings (tests/unit/pipeline/reading/test_caps.py), so only damage and hostile files have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

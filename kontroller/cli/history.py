@@ -15,7 +15,7 @@ from zoneinfo import available_timezones
 
 import typer
 
-from controller_core.journal.reader import LINE_BYTES, SEGMENT_BYTES
+from controller_core.journal import LINE_BYTES, SEGMENT_BYTES
 from controller_core.model.wording import format_count
 from kontroller.cli.administering.output import Format, Output, show
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error

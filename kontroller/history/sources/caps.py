@@ -7,7 +7,7 @@ Each cap is several times as much as Kontroller's own writers produce with their
 from dataclasses import dataclass
 from typing import Final
 
-from controller_core.journal.reader import LINE_BYTES, SEGMENT_BYTES
+from controller_core.journal import LINE_BYTES, SEGMENT_BYTES
 
 JOURNAL_BYTES: Final = 64 << 30
 INDEX_BYTES: Final = 8 << 20

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import Field, field_validator, model_validator
 
-from controller_core.journal.reader import LINE_BYTES, SEGMENT_BYTES
+from controller_core.journal import LINE_BYTES, SEGMENT_BYTES
 from controller_core.process.settings import CommonSettings, Several
 from kontroller.history.alarms.records import Rules
 from kontroller.history.sources.caps import Caps

@@ -63,7 +63,7 @@ def test_the_name_of_a_time_ends_with_its_unit() -> None:
     [
         ("--bootstrap-server", "kafka", "is not host:port"),
         ("--bootstrap-server", "", "is not host:port"),
-        ("--bootstrap-server", "PLAINTEXT://kafka:9092", "is not host:port"),
+        ("--bootstrap-server", "PLAINTEXT://kafka", "is not host:port"),
         ("--broker-id", "kafka-0", "valid int"),
         ("--broker-id", "-1", "0"),
         ("--broker-id", "2147483648", "2147483647"),
