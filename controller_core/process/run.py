@@ -2,9 +2,9 @@
 
 import os
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -71,15 +71,21 @@ SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS, *OWN_CONFIG_APIS)
 async def run_controller(
     settings: ControllerProcessSettings,
     session_of: Callable[[ZkSession], ZkSession] = lambda session: session,
-    until: Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]] = run_until_signalled,
 ) -> None:
-    """Run until SIGTERM or SIGINT.
+    """Run until SIGTERM or SIGINT. They also end the start.
 
-    `session_of` may wrap the session; tests of failures do. `until` runs the work until it has to end, for a process
-    that also has another job.
+    `session_of` may wrap the session; tests of failures do.
 
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
+    await run_until_signalled(run_until_cancelled(settings, session_of))
+
+
+async def run_until_cancelled(
+    settings: ControllerProcessSettings,
+    session_of: Callable[[ZkSession], ZkSession] = lambda session: session,
+) -> None:
+    """Run until cancelled, for a process that handles the signals itself. Raises like `run_controller`."""
     brokers = open_secured_brokers(settings.properties, settings.listeners.links)
     rules = read_acl_rules(settings.properties)
     topic_rules = _read_topic_rules(settings)
@@ -120,7 +126,7 @@ async def run_controller(
             routes += make_journal_routes(settings.journal_directory, door=door) if settings.journal_directory else []
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes, access, refusals)
             stack.push_async_callback(stop)
-        await until(controller.run())
+        await controller.run()
 
 
 def _is_local(settings: ControllerProcessSettings) -> bool:

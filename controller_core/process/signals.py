@@ -11,11 +11,23 @@ log = structlog.get_logger()
 
 
 async def run_until_signalled(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work until it ends or a signal cancels it."""
+    """Do the work until it ends or the first signal cancels it. Further signals do not interrupt its cleanup.
+
+    The work must include the start of the process: the kernel drops SIGTERM if the first process of a container does not
+    handle it.
+    """
     running = asyncio.create_task(work)
+    is_stopping = False
+
+    def stop() -> None:
+        nonlocal is_stopping
+        if not is_stopping:
+            is_stopping = True
+            running.cancel()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.cancel)
+        loop.add_signal_handler(number, stop)
     try:
         await running
     except asyncio.CancelledError:

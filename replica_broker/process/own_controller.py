@@ -6,10 +6,8 @@ which it may have to serve.
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
-from controller_core.process.run import run_controller
+from controller_core.process.run import run_until_cancelled
 from controller_core.process.settings import ControllerProcessSettings
 
 
@@ -21,9 +19,9 @@ class OwnController:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Start to take part in the controller election."""
+        """Start to take part in the controller election. The broker handles the signals."""
         if self._settings is not None:
-            self._task = asyncio.create_task(run_controller(self._settings, until=_await))
+            self._task = asyncio.create_task(run_until_cancelled(self._settings))
 
     async def keep(self) -> None:
         """Run for ever. Raises the errors that end a controller."""
@@ -37,8 +35,3 @@ class OwnController:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-
-
-async def _await(work: Coroutine[Any, Any, None]) -> None:
-    """Run the work until it is cancelled. The broker handles the signals."""
-    await work

@@ -50,12 +50,16 @@ log = structlog.get_logger()
 
 
 async def run_broker(settings: BrokerProcessSettings) -> None:
-    """Run a broker until SIGTERM or SIGINT.
+    """Run a broker until SIGTERM or SIGINT. They also end the start.
 
     Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes a
     feature that this broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, `DiskError` if no log
     directory is usable or the last one fails, and `OSError` for a port.
     """
+    await run_until_signalled(_run_until_cancelled(settings))
+
+
+async def _run_until_cancelled(settings: BrokerProcessSettings) -> None:
     brokers = open_secured_brokers(settings.properties, settings.between_brokers)
     rules = read_acl_rules(settings.properties)
     async with AsyncExitStack() as stack:
@@ -126,8 +130,8 @@ class _Process:
         # it.
         stack.push_async_callback(controller.end)
         try:
-            await run_until_signalled(
-                run_until_one_ends(self._be_a_member(replicas), controller.keep(), directories.wait_until_all_failed())
+            await run_until_one_ends(
+                self._be_a_member(replicas), controller.keep(), directories.wait_until_all_failed()
             )
         finally:
             if self._node.epoch != UNREGISTERED and directories.live_paths:

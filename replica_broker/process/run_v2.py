@@ -46,11 +46,15 @@ _RETRY_S = 0.1
 
 
 async def run_v2_broker(settings: BrokerProcessSettings) -> None:
-    """Run a design v2 broker until SIGTERM or SIGINT.
+    """Run a design v2 broker until SIGTERM or SIGINT. They also end the start.
 
     Raises `InvalidSettings`, `BrokerIdInUse`, `ClusterHasController`, `ZooKeeperUnreachable`, `DirectoryRefused`,
     `DiskError` if no log directory is usable or the last one fails, and `OSError` for a port.
     """
+    await run_until_signalled(_run_until_cancelled(settings))
+
+
+async def _run_until_cancelled(settings: BrokerProcessSettings) -> None:
     clock, counters = SystemClock(), BrokerCounters()
     brokers = open_secured_brokers(settings.properties, settings.between_brokers)
     rules = read_acl_rules(settings.properties)
@@ -106,7 +110,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
         await begin_metrics(stack, settings, counters, gauges)
         replicas.start()
         running = _broker(settings, zk, node, replicas).run()
-        await run_until_signalled(run_until_one_ends(running, directories.wait_until_all_failed()))
+        await run_until_one_ends(running, directories.wait_until_all_failed())
 
 
 def _broker(settings: BrokerProcessSettings, zk: ZkSession, node: Node, replicas: OpenedReplicas) -> V2Broker:

@@ -18,10 +18,14 @@ from controller_core.recorder.recorder import Recorder
 
 
 async def run_recorder(settings: RecorderProcessSettings) -> None:
-    """Record until SIGTERM or SIGINT.
+    """Record until SIGTERM or SIGINT. They also end the start.
 
     Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `AdminError`,
     `ZkError`, and `OSError` for a port."""
+    await run_until_signalled(_run_until_cancelled(settings))
+
+
+async def _run_until_cancelled(settings: RecorderProcessSettings) -> None:
     async with AsyncExitStack() as stack:
         access = read_http_access(settings)
         door = read_journal_door(settings, access.door)
@@ -37,7 +41,7 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
             routes = make_journal_routes(settings.journal_directory, door=door)
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes, access)
             stack.push_async_callback(stop)
-        await run_until_signalled(record(recorder, source))
+        await record(recorder, source)
 
 
 async def record(recorder: Recorder, source: Source) -> None:

@@ -40,11 +40,15 @@ _NO_REPORT: Final = "there is no report yet: the next `kontroller history report
 
 
 async def run_server(settings: ServeSettings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises `InvalidSettings`, and `OSError` for a port."""
+    """Serve until SIGTERM or SIGINT. They also end the start. Raises `InvalidSettings`, and `OSError` for a port."""
+    await run_until_signalled(_serve_until_cancelled(settings))
+
+
+async def _serve_until_cancelled(settings: ServeSettings) -> None:
     stop = await serve_report(settings.report, settings.metrics_host, settings.metrics_port, read_http_access(settings))
     log.info("serving the report", report=str(settings.report), port=settings.metrics_port)
     try:
-        await run_until_signalled(_wait_forever())
+        await asyncio.Event().wait()
     finally:
         await stop()
 
@@ -111,7 +115,3 @@ async def _send_bytes(response: web.StreamResponse, file: BinaryIO, left: int) -
             raise ConnectionResetError("a file of the report became shorter while it was read")
         await response.write(chunk)
         left -= len(chunk)
-
-
-async def _wait_forever() -> None:
-    await asyncio.Event().wait()

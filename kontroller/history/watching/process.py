@@ -45,8 +45,12 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 async def run_watch(settings: WatchSettings) -> None:
-    """Run until SIGTERM or SIGINT. Raises `InvalidSettings`, `UnusableCheckpoint`, and `OSError` for a port or a
-    file."""
+    """Run until SIGTERM or SIGINT. They also end the start. Raises `InvalidSettings`, `UnusableCheckpoint`, and
+    `OSError` for a port or a file."""
+    await run_until_signalled(_watch_until_cancelled(settings))
+
+
+async def _watch_until_cancelled(settings: WatchSettings) -> None:
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         path = settings.checkpoint
@@ -69,7 +73,7 @@ async def run_watch(settings: WatchSettings) -> None:
             stack.callback(lambda: _write_checkpoint(path, checkpoint.take_checkpoint(fleet, board)))
             work["checkpoint"] = lambda: _keep(path, fleet, board)
         log.info("watching", journals=list(journals), receivers=[it.name for it in receivers])
-        await run_until_signalled(_all(work))
+        await _all(work)
 
 
 def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[Journal]:
