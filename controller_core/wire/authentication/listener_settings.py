@@ -38,8 +38,8 @@ class ListenerSettings:
     """The security settings. The default is PLAINTEXT."""
 
     tls: ssl.SSLContext | None = None
-    mapping: PrincipalMapping = field(default_factory=PrincipalMapping)
-    """Maps certificates' subjects to names."""
+    mapping: PrincipalMapping | None = None
+    """Maps certificates' subjects to names; None unless certificates name the callers."""
     sessions_ms: Mapping[str, int] = field(default_factory=dict)
     """The enabled mechanisms in their order, each with the lifetime of a login in milliseconds; 0 means unlimited."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -60,7 +60,7 @@ def listener_settings(properties: BrokerProperties, listener: str, protocol: str
     certificates = tuple(properties.tls_files(listener).files()) if protocol.endswith("SSL") else ()
     return ListenerSettings(
         tls=said.context(protocol) if protocol.endswith("SSL") else None,
-        mapping=said.read_mapping() if protocol.endswith("SSL") else PrincipalMapping(),
+        mapping=said.read_mapping() if protocol == "SSL" else None,
         sessions_ms=dict(said.sessions_ms()) if protocol.startswith("SASL") else {},
         users=said.users() if protocol.startswith("SASL") else {},
         tokens=tokens,

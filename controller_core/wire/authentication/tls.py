@@ -46,7 +46,7 @@ class HandshakeCut(HandshakeFailed):
 
 @dataclass(frozen=True, slots=True)
 class TlsStream:
-    """The two ends of a TLS stream, and the caller."""
+    """The two ends of a TLS stream, and the caller as known after the handshake."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -75,7 +75,10 @@ async def open_tls_stream(
     try:
         await _shake_hands(tls, timeout_s)
         writer = asyncio.StreamWriter(tls, protocol, reader, loop)
-        yield TlsStream(reader, writer, _identify(caller, writer, settings.mapping))
+        # If a login names the caller, the certificate before it may have any subject, as with Kafka.
+        if settings.mapping is not None:
+            caller = _identify(caller, writer, settings.mapping)
+        yield TlsStream(reader, writer, caller)
     except asyncio.CancelledError:
         tls.abort()
         raise

@@ -83,6 +83,11 @@ def test_what_is_of_another_listener_or_another_protocol_does_not_matter(site: S
     assert not settings.sessions_ms
 
 
+def test_rules_for_names_of_certificates_do_not_matter_with_logins(site: Site, server: CertificateFiles) -> None:
+    rules = {"ssl.principal.mapping.rules": "RULE:x"}
+    assert make_settings(site, "SASL_SSL", {**site.tls(server), **PLAIN, **rules}).mapping is None
+
+
 def test_tokens_have_the_properties_of_kafkas_validator(site: Site) -> None:
     of_listener = "listener.name.secure.oauthbearer.sasl"
     settings = make_settings(

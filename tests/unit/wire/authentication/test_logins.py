@@ -145,6 +145,20 @@ async def test_a_login_goes_before_a_certificate(
             await open_site.ask(listener, tls=open_site.client_tls(), login=login(mechanism))
 
 
+async def test_a_certificate_before_a_login_needs_no_rule_that_names_it(
+    open_site: Site, server: CertificateFiles, client: CertificateFiles
+) -> None:
+    open_site.write({
+        **PROPERTIES,
+        **open_site.tls(server),
+        "listener.name.secure.ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=other$/x/",
+    })  # fmt: skip
+    async with open_site.listen("SASL_SSL") as listener:
+        asking = open_site.ask(listener, tls=open_site.client_tls(client), login=login("PLAIN"))
+        assert await asking == Principal.user(ALICE)
+
+
 async def test_who_logs_in_needs_no_certificate_unless_that_is_said_of_the_listener_alone(
     open_site: Site, server: CertificateFiles
 ) -> None:
