@@ -24,6 +24,8 @@ log = structlog.get_logger()
 
 MOST_CLUSTERS: Final = 1_000
 """The most clusters that are watched, because foreign lines must not create clusters without limit."""
+NAMELESS: Final = ""
+"""The name of a new cluster. It has no id until its first broker has written one."""
 LONGEST_START_S: Final = 60.0
 """The time after which a journal that is still being read no longer delays clusters that it has not mentioned."""
 
@@ -86,7 +88,7 @@ class Fleet:
             entry = parse(Position(segment=journal, line=0), text)
             if isinstance(entry, Finding):
                 self._cannot_use(journal, entry.problem)
-            elif (entry.line.cluster_id or "") not in self.clusters and len(self.clusters) >= MOST_CLUSTERS:
+            elif (entry.line.cluster_id or NAMELESS) not in self.clusters and len(self.clusters) >= MOST_CLUSTERS:
                 self._cannot_use(journal, f"there are records of more than {MOST_CLUSTERS} clusters")
             elif entry.line.kind != Kind.REQUEST:  # a request is no sign of life of its controller
                 self._see(journal, entry.line)
@@ -107,13 +109,28 @@ class Fleet:
             self._post(cluster_id, alarms, is_told=cluster.is_live or cluster.time.newest == NOWHERE)
 
     def _see(self, journal: str, line: Line) -> None:
-        cluster_id = line.cluster_id or ""
+        cluster_id = line.cluster_id or NAMELESS
+        if cluster_id != NAMELESS:
+            self._forget_nameless(journal, line)
         cluster = self._cluster(cluster_id)
         cluster.journals.add(journal)
         newest = cluster.time.newest
         self._post(cluster_id, cluster.watch.see(make_seen(line)), is_told=cluster.is_live)
         if cluster.time.newest != newest:
             cluster.heard_s = self._monotonic()
+
+    def _forget_nameless(self, journal: str, line: Line) -> None:
+        """Forget the cluster without an id if a record gives it one, and end its alarms.
+
+        The record is in the same journal, or in that of a later controller. The former one may never write again, so
+        its journal alone would never name the cluster."""
+        nameless = self.clusters.get(NAMELESS)
+        if nameless is None or not (journal in nameless.journals or line.controller_epoch > nameless.time.newest[0]):
+            return
+        del self.clusters[NAMELESS]
+        position = line.controller_epoch, line.seq
+        for _, standing in self._board.find_by_cluster(NAMELESS):
+            self._clear(NAMELESS, standing, line.event_time_us, line.cause, position)
 
     def _cluster(self, cluster_id: str) -> Cluster:
         if cluster_id not in self.clusters:
@@ -130,11 +147,12 @@ class Fleet:
         cluster.is_live = True
         for key, standing in self._board.find_by_cluster(cluster_id):
             if not _stands_still(cluster.watch, key, standing):
-                over = standing.alarm._replace(
-                    state=CLEARED, at_us=cluster.time.stamp_us, cause=None, position=cluster.time.newest
-                )
-                self._board.post(cluster_id, over, self._wall())
+                self._clear(cluster_id, standing, cluster.time.stamp_us, None, cluster.time.newest)
         self._post(cluster_id, cluster.watch.list_raised(), is_told=True)
+
+    def _clear(self, cluster_id: str, standing: Standing, at_us: int, cause: str | None, at: tuple[int, int]) -> None:
+        over = standing.alarm._replace(state=CLEARED, at_us=at_us, cause=cause, position=at)
+        self._board.post(cluster_id, over, self._wall())
 
     def _cannot_use(self, journal: str, problem: str) -> None:
         if not self.unreadable[journal]:

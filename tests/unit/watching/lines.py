@@ -7,7 +7,7 @@ import orjson
 START_US = 1_700_000_000_000_000
 
 
-def line(seq: int, at: float, kind: str, *, cluster: str = "c1", epoch: int = 1, **fields: Any) -> bytes:
+def line(seq: int, at: float, kind: str, *, cluster: str | None = "c1", epoch: int = 1, **fields: Any) -> bytes:
     named = {
         "v": 1,
         "cluster_id": cluster,

@@ -205,3 +205,35 @@ def test_a_configuration_of_one_broker_is_not_that_of_all() -> None:
     watched.read(line(3, 32, "broker_config", delta=two))
     watched.wait(31)
     assert "c1 under_min_isr raised" in watched.new()
+
+
+def test_a_new_cluster_is_the_one_that_its_journal_names_later() -> None:
+    watched = Watched()
+    watched.read(journal="b")
+    watched.read(line(0, 0, "controller_elected", cluster=None))
+    watched.wait(31)
+    assert watched.new() == [" silent raised"]
+    watched.read(alive(1, 40))
+    assert watched.new() == [" silent cleared"]
+    assert list(checkpoint.take_checkpoint(watched.fleet, watched.board).clusters) == ["c1"]
+    watched.wait(31)
+    assert watched.new() == ["c1 silent raised"]
+
+
+def test_a_later_controller_in_another_journal_names_a_new_cluster() -> None:
+    watched = Watched()
+    watched.read(line(0, 0, "controller_elected", cluster=None))
+    watched.read(alive(0, 10, epoch=2), journal="b")
+    watched.wait(31)
+    assert watched.new() == ["c1 silent raised"]
+
+
+def test_a_new_cluster_that_got_its_id_during_a_restart_has_no_alarm_of_its_own() -> None:
+    before = Watched()
+    before.read(journal="b")
+    before.read(line(0, 0, "controller_elected", cluster=None))
+    before.wait(31)
+    after = Watched(checkpoint.take_checkpoint(before.fleet, before.board))
+    after.read(*snapshot(1, 40), journal="a")
+    assert after.new() == [" silent cleared"]
+    assert list(after.fleet.clusters) == ["c1"]
