@@ -1,5 +1,6 @@
 """Segments that grow, are cut, go and come: each whole line is read, and no half one."""
 
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -163,6 +164,20 @@ async def test_folders_of_several_controllers_are_read_and_one_that_is_begun_lat
     append(tmp_path / "b", FIRST, b"b1")
     append(tmp_path / "a", FIRST, b"a2")
     assert sorted(await read_to_the_end(journal)) == [b"a2", b"b1"]
+
+
+async def test_a_folder_that_is_removed_is_not_read_again(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    append(tmp_path / "a", FIRST, b"a1")
+    append(tmp_path / "b", FIRST, b"b1")
+    journal = FolderJournal(tmp_path)
+    assert sorted(await read_to_the_end(journal)) == [b"a1", b"b1"]
+    shutil.rmtree(tmp_path / "b")
+    assert await read_to_the_end(journal) == []
+    (tmp_path / "b").mkdir()
+    append(tmp_path / "b", FIRST, b"b2")
+    assert await read_to_the_end(journal) == [b"b2"]
 
 
 async def test_a_folder_that_cannot_be_read_keeps_no_other_from_being_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kontroller.history.watching.journals.segments import SegmentJournal
 
 
 class FolderJournal:
-    """All journals at or below a folder, including those that appear later."""
+    """All journals at or below a folder, including those that appear later. A removed one is forgotten."""
 
     def __init__(self, folder: Path, caps: Caps | None = None) -> None:
         self._folder = folder
@@ -24,8 +24,11 @@ class FolderJournal:
         return str(self._folder)
 
     async def read(self) -> Chunk:
-        for directory in await asyncio.to_thread(_directories, self._folder):
-            self._journals.setdefault(directory, SegmentJournal(_Directory(directory), self._caps))
+        directories = await asyncio.to_thread(_directories, self._folder, list(self._journals))
+        self._journals = {
+            directory: self._journals.get(directory) or SegmentJournal(_Directory(directory), self._caps)
+            for directory in directories
+        }
         lines: list[bytes] = []
         is_at_end, failure = True, None
         for journal in self._journals.values():
@@ -57,10 +60,13 @@ class _Directory:
         return await asyncio.to_thread(_part, self._directory / name, start, length)
 
 
-def _directories(folder: Path) -> list[Path]:
+def _directories(folder: Path, known: list[Path]) -> list[Path]:
+    """Return the directories with segments, and those of the known ones that still exist, because segments may come
+    back."""
     if not folder.is_dir():
         raise JournalUnreadable(f"{folder} is not a folder on this machine: give the folder with the segments")
-    return sorted({path.parent for path in folder.rglob(f"*{SUFFIX}")})
+    found = {path.parent for path in folder.rglob(f"*{SUFFIX}")}
+    return sorted(found.union(directory for directory in known if directory.is_dir()))
 
 
 def _sizes(directory: Path) -> dict[str, int]:
