@@ -28,6 +28,9 @@ class BrokerConfig(NamedTuple):
             return self._replace(file_position=record.position, file_min_isr=record.min_isr)
         return self._replace(position=record.position, min_isr=record.min_isr)
 
+    def rewind(self, position: Position) -> "BrokerConfig":
+        return self._replace(position=min(self.position, position), file_position=min(self.file_position, position))
+
 
 @dataclass(slots=True, kw_only=True)
 class BrokerConfigs:
@@ -47,6 +50,11 @@ class BrokerConfigs:
             return False
         before_min_isr, self.position, self.min_isr = self.min_isr, record.position, record.min_isr
         return before_min_isr != record.min_isr
+
+    def rewind(self, position: Position) -> None:
+        """Treat all values as stated at `position` or before, so that all records after it apply."""
+        self.position = min(self.position, position)
+        self.brokers = {broker: config.rewind(position) for broker, config in self.brokers.items()}
 
     def forget_before(self, oldest: Position) -> None:
         """Forget what the snapshot that began at `oldest` does not name.

@@ -66,6 +66,12 @@ class Replicas(NamedTuple):
         in_sync = self.in_sync if record.in_sync is None else record.in_sync
         return self._replace(position=record.position, leader=leader, in_sync=in_sync)
 
+    def rewind(self, position: Position) -> "Replicas":
+        """Return the partition as stated at `position` or before, so that all records after it apply."""
+        return self._replace(
+            position=min(self.position, position), assigned_position=min(self.assigned_position, position)
+        )
+
     def remove(self, position: Position) -> "Replicas":
         """Return the partition after its deletion. Later records stay valid."""
         leader, in_sync, at = self.leader, self.in_sync, self.position
@@ -83,6 +89,11 @@ class Topic:
     config_position: Position = NOWHERE
     min_isr: int | None = None
     partitions: dict[int, Replicas] = field(default_factory=dict)
+
+    def rewind(self, position: Position) -> "Topic":
+        """Return the topic as stated at `position` or before, so that all records after it apply."""
+        partitions = {number: replicas.rewind(position) for number, replicas in self.partitions.items()}
+        return Topic(config_position=min(self.config_position, position), min_isr=self.min_isr, partitions=partitions)
 
 
 class Trouble(NamedTuple):

@@ -4,7 +4,8 @@ Problems become due by the watch's own time (`own_time`). Wrong clocks cannot st
 if the reader reports one. Otherwise a history gives the same alarms for any batches, any lag, and any other clusters.
 
 Records may be repeated or late: each partition has the position of its last record, and older records change nothing. A
-deletion is remembered until the next whole snapshot, and records from before the newest snapshot are ignored.
+deletion is remembered until the next whole snapshot, and records from before the newest snapshot are ignored. Only a
+recorder that has lost its directory may number records from 0 again.
 """
 
 from collections.abc import Iterator, MutableMapping
@@ -58,6 +59,8 @@ class Watch:
 
     def see(self, record: Seen) -> Iterator[Alarm]:
         """Apply a record. Return the alarms that it raises and clears."""
+        if self._is_new_numbering(record):
+            self._rewind((record.controller_epoch, -1))
         if record.position < self.course.newest_snapshot:
             return
         if self.course.time.see(record.position, record.at_us, self.rules):
@@ -90,6 +93,23 @@ class Watch:
         if time.waited_us > self.rules.silent_after_us and self.course.silent_since_us is None:
             self.course.silent_since_us = time.stamp_us
             yield self._silence(time.stamp_us)
+
+    def _is_new_numbering(self, record: Seen) -> bool:
+        """Return True if a recorder has lost its directory and numbers the records of the epoch from 0 again.
+
+        A record that is only repeated is not younger than the newest one."""
+        time = self.course.time
+        is_earlier = record.controller_epoch == time.newest[0] and record.seq < time.newest[1]
+        return record.kind == "recorder_started" and is_earlier and record.at_us > time.stamp_us
+
+    def _rewind(self, position: Position) -> None:
+        """Treat all that is known as stated at `position` or before. The next snapshot says what is left of it."""
+        course = self.course
+        course.time.newest = min(course.time.newest, position)
+        course.newest_snapshot = min(course.newest_snapshot, position)
+        course.configs.rewind(position)
+        for name, topic in list(self.topics.items()):
+            self.topics[name] = topic.rewind(position)
 
     def _end_silence(self, record: Seen) -> Iterator[Alarm]:
         began_us, self.course.silent_since_us = self.course.silent_since_us, None

@@ -237,3 +237,35 @@ def test_a_new_cluster_that_got_its_id_during_a_restart_has_no_alarm_of_its_own(
     after.read(*snapshot(1, 40), journal="a")
     assert after.new() == [" silent cleared"]
     assert list(after.fleet.clusters) == ["c1"]
+
+
+def test_a_recorder_that_lost_its_directory_is_followed_from_its_new_beginning() -> None:
+    watched = live()
+    gone, config = DOWN | {"topic": "gone"}, {"config": {"min.insync.replicas": "2"}}
+    watched.read(*snapshot(5000, 1, DOWN, gone, {"topic": "u", "partition": 0, "delta": {"leader": 1, "isr": [1]}}))
+    watched.read(line(5010, 2, "broker_config", delta=config), alive(5011, 2))
+    watched.wait(31)
+    assert sorted(watched.new()) == [
+        "c1 leaderless raised",
+        "c1 leaderless raised",
+        "c1 silent raised",
+        "c1 under_min_isr raised",
+    ]
+    begun = [line(0, 40, "recorder_started"), *snapshot(1, 40, DOWN)]
+    watched.read(begun[0])
+    assert watched.new() == ["c1 silent cleared"]
+    watched.read(*begun[1:])
+    assert sorted(watched.new()) == ["c1 leaderless cleared", "c1 under_min_isr cleared"]
+    assert [key.topic for key in watched.board.standing] == ["t"]
+    watched.read(lead(4, 45, 1), *begun, lead(4, 45, 1))
+    assert watched.new() == ["c1 leaderless cleared"]
+    watched.wait(30)
+    assert watched.new() == []
+
+
+def test_a_recorder_that_started_before_the_newest_record_is_not_a_new_beginning() -> None:
+    watched = live()
+    watched.read(line(1, 1, "recorder_started"), *snapshot(2, 1), lead(4, 5, 1))
+    watched.read(line(1, 1, "recorder_started"), *snapshot(2, 1, DOWN))
+    watched.wait(31)
+    assert watched.new() == ["c1 silent raised"]

@@ -106,6 +106,23 @@ async def test_a_segment_that_retention_takes_away_is_passed_over(journal: Journ
     assert await read_to_the_end(journal) == [b"2"]
 
 
+async def test_a_writer_that_lost_its_directory_is_read_from_its_new_beginning(
+    journal: Journal, tmp_path: Path
+) -> None:
+    append(tmp_path, SECOND, b"9")
+    assert await read_to_the_end(journal) == [b"9"]
+    (tmp_path / SECOND).unlink()
+    append(tmp_path, FIRST, b"1")
+    assert await read_to_the_end(journal) == [b"1"]
+
+
+async def test_a_new_segment_with_the_name_of_a_lost_one_is_read(journal: Journal, tmp_path: Path) -> None:
+    append(tmp_path, FIRST, b"before 1", b"before 2")
+    assert await read_to_the_end(journal) == [b"before 1", b"before 2"]
+    (tmp_path / FIRST).write_bytes(b"after 1\n")
+    assert await read_to_the_end(journal) == [b"after 1"]
+
+
 async def test_it_begins_with_the_newest_whole_snapshot(journal: Journal, tmp_path: Path) -> None:
     begun = snapshot(20, 3)[0]
     append(tmp_path, "0000000001-000000000000000.jsonl", b"old", *snapshot(1, 1))

@@ -11,6 +11,7 @@ from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_http import CHUNK_BYTES
 from kontroller.history.watching.journals.journal import Chunk
 
+_HEAD_BYTES: Final = 1024
 _SNAPSHOT_STARTED: Final = b'"snapshot_started"'
 _SNAPSHOT_ENDED: Final = b'"snapshot_ended"'
 
@@ -35,19 +36,27 @@ class SegmentJournal:
         self._longest_bytes = max((caps or Caps()).line_bytes, CHUNK_BYTES)
         self._name: str | None = None
         self._offset = 0
+        self._head = b""
+        """The first bytes of the segment. They distinguish it from a later one with the same name."""
         self._chunk_bytes = CHUNK_BYTES
 
     async def read(self) -> Chunk:
         sizes = await self._segments.sizes()
-        if self._name is None and sizes:
-            self._name = await self._find_beginning(sizes)
+        # If neither the segment nor a later one is left, the writer has lost its directory and has begun again.
+        if sizes and (self._name is None or max(sizes) < self._name):
+            self._name, self._offset = await self._find_beginning(sizes), 0
         if self._name is None:
             return Chunk([], True)
         size = sizes.get(self._name, 0)
-        # The writer may have truncated the file.
-        self._offset = min(self._offset, size)
+        if size < self._offset:
+            # The writer has truncated the file, or has lost it and begun again with the same name.
+            head = self._head[:size]
+            is_same = await self._segments.part(self._name, 0, len(head)) == head if head else False
+            self._offset = size if is_same else 0
         length = min(self._chunk_bytes, size - self._offset)
         data = await self._segments.part(self._name, self._offset, length) if length else b""
+        if not self._offset:
+            self._head = data[:_HEAD_BYTES]
         is_full = len(data) == self._chunk_bytes
         lines = self._whole_lines(data)
         later = [name for name in sizes if name > self._name]
