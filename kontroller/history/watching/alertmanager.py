@@ -100,7 +100,6 @@ class Alertmanager:
         while due := self._due_now():
             batch = {key: self._alerts[key] for key in due}
             await self._post([self._payload(key, alert) for key, alert in batch.items()])
-            self.sent += len(batch)
             for key, alert in batch.items():
                 self._note_sent(key, alert)
 
@@ -143,3 +142,5 @@ class Alertmanager:
             log.error("alerts were refused", alertmanager=self.name, status=status, reason=said)
         elif status != 200:
             raise Unreachable(f"it answers {status}: {said}")
+        else:
+            self.sent += len(alerts)

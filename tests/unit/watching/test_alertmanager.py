@@ -176,8 +176,10 @@ async def test_what_is_refused_for_good_is_counted_and_does_not_stop_the_rest(
     server.answers = [400]
     told.post(alarm("a"))
     await told.receiver.send()
+    assert (told.receiver.dropped, told.receiver.sent) == (1, 0)
     told.post(alarm("b"))
     await told.receiver.send()
+    assert told.receiver.sent == 1
     assert (told.receiver.dropped, [labels["topic"] for labels in server.list_firing(NOW_S)]) == (1, ["b"])
 
 
