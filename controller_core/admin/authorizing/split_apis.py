@@ -1,18 +1,20 @@
 """Answers requests whose parts each need a right: the allowed parts are passed on, and the others are refused.
 
-Like Kafka, a process that is not the controller answers NOT_CONTROLLER without checking ACLs. If topic deletion is
-disabled, ACLs for deletions are not checked either.
+Like Kafka, a process that is not the controller answers NOT_CONTROLLER without checking ACLs, and TOPIC_DELETION_DISABLED
+if topic deletion is disabled. While that setting is unknown, deletions are authorized: the controller may wait for it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from kio.schema.errors import ErrorCode
 from kio.static.protocol import ResponsePayload
 
 from controller_core.admin.authorizing import split_nodes, split_topics
 from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.rights import Rights
 from controller_core.admin.splitting import Split
+from controller_core.admin.topics import delete_topics
 from controller_core.controller.term.term import Term
 from controller_core.model.authorization.principal import Caller
 
@@ -48,8 +50,11 @@ class SplitApis:
 
     async def _answer(self, api_key: int, caller: Caller, request: Any, answer: Answering) -> ResponsePayload:
         term = await self._term()
-        if term is None or (api_key == DELETE_TOPICS and not term.cluster_settings.delete_topic_enable):
+        if term is None:
             return await answer(request)
+        if api_key == DELETE_TOPICS and term.cluster_settings.delete_topic_enable is False:
+            # Nothing unauthorized is passed on: the setting may change before the controller answers.
+            return delete_topics.refusal(request, ErrorCode.topic_deletion_disabled)
         rights = await self._authorization.rights_of(caller)
         if api_key == DELETE_TOPICS:
             split: Split[Any, Any] = await split_topics.delete_topics(request, rights, term.state.find_topic_name)

@@ -89,6 +89,11 @@ async def delete_topics(
 
     def why_not(asked: DeleteTopicState) -> DeletableTopicResult | None:
         name = asked.name if asked.topic_id is None else name_of(TopicId(asked.topic_id))
+        if name is None and asked.topic_id is not None:
+            # Refused here, because the controller may know this id by the time it answers.
+            return DeletableTopicResult(
+                name=None, topic_id=asked.topic_id, error_code=ErrorCode.unknown_topic_id, error_message=None
+            )
         if name is None:
             return None
         is_secret = asked.topic_id is not None and not rights.may(Operation.DESCRIBE, make_topic_resource(name))

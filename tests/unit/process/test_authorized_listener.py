@@ -1,7 +1,9 @@
 """The answers of the controller's listener with ACLs on: the gate, the parts of requests, and the parts of answers that
 are shown."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -48,6 +50,7 @@ from controller_core.wire.codecs.frames import decode_response, encode_request, 
 from controller_core.wire.listener.owned_api import BrokerQuestion, NoAnswerNow
 from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
+from simulation.process import ProcessSettings
 from tests.unit.admin.cluster.test_brokers_in_our_name import (
     BROKER,
     alter,
@@ -101,25 +104,44 @@ class House:
         return decode_response(load_response_schema(request.__api_key__, request.__version__), frame[4:])
 
 
+@asynccontextmanager
+async def serve(cluster: Cluster) -> AsyncIterator[House]:
+    """Start the cluster's controller, and its listener."""
+    process = await cluster.serve()
+    acls, registry = Told(cluster), CollectorRegistry()
+    authorization = Authorization(AuthorizerRules(super_users=frozenset({ADMIN})), acls, registry)
+    async with three_servers() as (broker, _, _):
+        assembly = ListenerAssembly(
+            cluster.zk.session(),
+            SERVED_APIS,
+            lambda: process.controller.term,
+            process.answer,
+            authorization=authorization,
+            in_our_name=make_brokers([broker]),
+        )
+        yield House(cluster, acls, assembly, registry, broker)
+
+
 @pytest.fixture
 async def house() -> AsyncIterator[House]:
     async with simulate_cluster() as cluster:
         cluster.start_brokers(1)
         cluster.create_topic("a", [1])
         cluster.create_topic("b", [1])
-        process = await cluster.serve()
-        acls, registry = Told(cluster), CollectorRegistry()
-        authorization = Authorization(AuthorizerRules(super_users=frozenset({ADMIN})), acls, registry)
-        async with three_servers() as (broker, _, _):
-            assembly = ListenerAssembly(
-                cluster.zk.session(),
-                SERVED_APIS,
-                lambda: process.controller.term,
-                process.answer,
-                authorization=authorization,
-                in_our_name=make_brokers([broker]),
-            )
-            yield House(cluster, acls, assembly, registry, broker)
+        async with serve(cluster) as house:
+            yield house
+
+
+def hold_settings(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Let broker 1 return the settings in its file only once the event is set."""
+    released, tell = asyncio.Event(), cluster.broker(1).tell_static_config
+
+    async def hold(broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
+        await released.wait()
+        return await tell(broker, names)
+
+    monkeypatch.setattr(cluster.broker(1), "tell_static_config", hold)
+    return released
 
 
 def caller(who: Principal = ALICE, address: str = "10.0.0.1", *, is_authenticated: bool = True) -> Caller:
@@ -226,6 +248,44 @@ async def test_what_is_refused_of_a_request_is_not_done_and_the_rest_is(house: H
     assert [(result.name, result.error_code) for result in answer.responses] == [("b", REFUSED), ("a", ErrorCode.none)]
     await house.cluster.settle()
     assert house.cluster.zk.tree.children("/brokers/topics") == ("b",)
+
+
+@pytest.mark.parametrize("is_by_id", [False, True])
+async def test_a_deletion_is_authorized_while_it_is_unknown_whether_topics_may_be_deleted(
+    monkeypatch: pytest.MonkeyPatch, is_by_id: bool
+) -> None:
+    async with simulate_cluster() as cluster:
+        cluster.settings = ProcessSettings(delete_topic_enable=None)
+        cluster.start_brokers(1)
+        cluster.broker(1).static_config["delete.topic.enable"] = "true"
+        released = hold_settings(cluster, monkeypatch)
+        cluster.create_topic("a", [1])
+        async with serve(cluster) as house:
+            assert cluster.active.term.cluster_settings.delete_topic_enable is None
+            topic_id = cluster.topic("a").topic_id
+            state = DeleteTopicState(
+                name=None if is_by_id else WireTopicName("a"), topic_id=topic_id if is_by_id else None
+            )
+            asking = asyncio.create_task(house.ask(caller(), DeleteTopicsRequest(topics=(state,), timeout=SOON)))
+            await asyncio.sleep(0)
+            released.set()
+            (result,) = (await asking).responses
+            assert (result.name, result.error_code) == (None if is_by_id else "a", REFUSED)
+            await cluster.settle()
+            assert cluster.active.term.cluster_settings.delete_topic_enable is True
+            assert cluster.zk.tree.children("/brokers/topics") == ("a",)
+
+
+async def test_a_deletion_is_refused_to_everybody_without_a_look_at_acls_if_topics_may_not_be_deleted() -> None:
+    async with simulate_cluster() as cluster:
+        cluster.settings = ProcessSettings(delete_topic_enable=False)
+        cluster.start_brokers(1)
+        cluster.create_topic("a", [1])
+        async with serve(cluster) as house:
+            house.acls.is_known = False
+            state = DeleteTopicState(name=WireTopicName("a"), topic_id=None)
+            (result,) = (await house.ask(caller(), DeleteTopicsRequest(topics=(state,), timeout=SOON))).responses
+            assert (result.name, result.error_code) == ("a", ErrorCode.topic_deletion_disabled)
 
 
 async def test_log_directories_are_refused_in_their_own_words(house: House) -> None:

@@ -144,11 +144,12 @@ async def test_topics_are_deleted_by_who_may_and_names_stay_secret(
             assert result.name is None
 
 
-async def test_an_id_that_no_topic_has_is_the_controllers_business() -> None:
+async def test_an_id_that_no_topic_has_yet_is_not_passed_on_because_nobody_is_authorized_for_it() -> None:
     state = DeleteTopicState(name=None, topic_id=UUID(int=99))
     request = DeleteTopicsRequest(topics=(state,), timeout=AT_ONCE)
     split = await split_topics.delete_topics(request, Given(frozenset()), IDS.get)
-    assert split.allowed == request
+    assert split.allowed is None
+    assert split.merge(None) == delete_topics.refusal(request, ErrorCode.unknown_topic_id)
 
 
 async def test_a_request_by_name_and_id_is_refused_by_the_controller_as_a_whole() -> None:
