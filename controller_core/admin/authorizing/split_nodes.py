@@ -27,6 +27,7 @@ _TOPIC: Final = 2
 _MESSAGES: Final = {
     ErrorCode.topic_authorization_failed: "Topic authorization failed.",
     ErrorCode.cluster_authorization_failed: "Cluster authorization failed.",
+    ErrorCode.invalid_request: "Each resource must appear at most once.",
 }
 
 
@@ -54,7 +55,11 @@ async def describe_configs(
 async def alter_configs(
     request: IncrementalAlterConfigsRequest, rights: Rights
 ) -> Split[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]:
-    """Split like `describe_configs`. Duplicate resources pass, because they are refused for every caller."""
+    """Split like `describe_configs`.
+
+    Duplicate resources are refused for every caller, as by newer brokers. They are not passed on: older brokers alter
+    such a resource, in the name of the controller.
+    """
     return await _authorize_alteration(request, rights, AlterConfigsResourceResponse, IncrementalAlterConfigsResponse)
 
 
@@ -71,9 +76,8 @@ async def _authorize_alteration(
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
 
     def why_not(resource: AlteredResource) -> Any:
-        if named[resource.resource_type, resource.resource_name] > 1:
-            return None
-        error_code = _why_not(resource, rights, Operation.ALTER_CONFIGS)
+        is_duplicate = named[resource.resource_type, resource.resource_name] > 1
+        error_code = ErrorCode.invalid_request if is_duplicate else _why_not(resource, rights, Operation.ALTER_CONFIGS)
         if error_code is None:
             return None
         return result_type(

@@ -335,6 +335,14 @@ async def test_configurations_of_topics_are_asked_of_a_broker_for_who_may_ask_fo
     assert asked == [both.__api_key__, alter("a").__api_key__]
 
 
+async def test_a_topic_that_is_named_twice_is_altered_for_nobody_by_a_broker_that_would_do_it(house: House) -> None:
+    (once,) = alter("b").resources
+    house.broker.script = [alter_topic("b")]
+    answer = await house.ask(caller(), replace(alter("b"), resources=(once, once)))
+    assert [each.error_code for each in answer.responses] == [ErrorCode.invalid_request] * 2
+    assert house.broker.asked == []
+
+
 @pytest.mark.parametrize("authorizes", [True, False])
 async def test_configurations_are_asked_of_no_broker_with_acls_by_a_controller_without(authorizes: bool) -> None:
     """Brokers would judge the controller, which is a super user, instead of the caller."""

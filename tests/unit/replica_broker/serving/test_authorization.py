@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any, cast
@@ -378,6 +378,13 @@ NEEDS: dict[str, tuple[Any, Callable[[Any], ErrorCode], list[Granted], ErrorCode
         [(ON_TOPIC, Operation.ALTER_CONFIGS)],
         TOPIC,
         NONE,
+    ),
+    "IncrementalAlterConfigs of a topic that is named twice": (
+        replace(ALTER_CONFIGS, resources=ALTER_CONFIGS.resources * 2),
+        lambda answer: answer.responses[0].error_code,
+        [(ON_TOPIC, Operation.ALTER_CONFIGS)],
+        ErrorCode.invalid_request,
+        ErrorCode.invalid_request,
     ),
     "DescribeProducers": (PRODUCERS, _read_topic_error, [(ON_TOPIC, Operation.READ)], TOPIC, NONE),
     "DescribeLogDirs": (
