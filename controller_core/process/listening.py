@@ -32,11 +32,13 @@ from controller_core.admin.rights import EVERYTHING, Rights
 from controller_core.admin.ruling.judged_requests import TopicJudge
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.term.term import Term
+from controller_core.journal.configs import StaticConfig
 from controller_core.model.access import AccessRules
 from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
+from controller_core.model.settings import shared
 from controller_core.model.topics.topic_changes import TopicRules
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.supervision import start_task
@@ -63,6 +65,11 @@ _NOT_FOR_OTHERS: Final = (
 _UNKNOWN_ACLS: Final = (
     "brokers have an authorizer and would judge the controller as the caller: give the controller the same "
     "authorizer.class.name and super.users (--properties)"
+)
+
+_UNKNOWN_AUTHORIZER: Final = (
+    "no broker has returned its settings yet, and brokers may have an authorizer, which would judge the controller as the "
+    "caller"
 )
 
 _CONFIG_VERSIONS: Final[Mapping[int, Versions[Any]]] = {api.versions.key: api.versions for api in OWN_CONFIG_APIS}
@@ -197,15 +204,17 @@ class ListenerAssembly:
             return api_versions.on_api_versions(None if stands_by else await self._make_view(listener), own, request)
 
         async def on_configs(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
-            term = self._term()
+            term = await self._read_term()
             newest = _CONFIG_VERSIONS[request.__api_key__].lift(request)
             if term is not None and own_configs.is_about(newest, term.identity.id):
                 return await self._authorize(caller, newest.__api_key__, self._answer_uncharged)(newest)
+            if term is not None and self._authorization is None and not _find_settings(term):
+                await term.static_configs.wait_for_first_answers()
             if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
                 is_read = request.__api_key__ == own_configs.DESCRIBE.versions.key
                 return AskBroker() if is_read else await self._ask_to_alter(request, caller)
-            if self._cannot_judge(term):
-                raise NoAnswerNow(_UNKNOWN_ACLS)
+            if (why_not := self._why_not_ask_brokers(term)) is not None:
+                raise NoAnswerNow(why_not)
             ask: Answering = partial(_ask_about_topics, self._in_our_name)
             if self._judge is not None:
                 ask = self._judge.answer_to(newest.__api_key__, caller.principal, ask)
@@ -244,12 +253,13 @@ class ListenerAssembly:
         """Return the live brokers on a listener, beginning with another one each time to balance the load.
 
         A broker's answers have the addresses of the listener on which it was asked, so clients are relayed to the same
-        listener. Raises `UpstreamError` if brokers have ACLs that are unknown here: they would judge the controller."""
+        listener. Raises `UpstreamError` if brokers have ACLs that are unknown here, or may have them: they would judge the
+        controller."""
         term = self._term()
         if term is None:
             return ()
-        if self._cannot_judge(term):
-            raise UpstreamError(_UNKNOWN_ACLS)
+        if (why_not := self._why_not_ask_brokers(term)) is not None:
+            raise UpstreamError(why_not)
         out_of_reach = self._out_of_reach()
         targets = [
             RelayTarget(
@@ -263,9 +273,18 @@ class ListenerAssembly:
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
 
-    def _cannot_judge(self, term: Term) -> bool:
-        """Return True if brokers have an authorizer, and this process has none to judge callers by."""
-        return self._authorization is None and term.cluster_settings.is_authorized_by_brokers
+    def _why_not_ask_brokers(self, term: Term) -> str | None:
+        """Return why brokers are not asked for clients, or None.
+
+        Without an authorizer of its own, this process cannot judge clients in place of brokers that have one."""
+        if self._authorization is not None:
+            return None
+        settings, brokers = _find_settings(term), term.state.brokers.values()
+        if any(known.config.get(shared.AUTHORIZER) for known in settings):
+            return _UNKNOWN_ACLS
+        if settings or not brokers:
+            return None
+        return f"{_UNKNOWN_AUTHORIZER} ({term.static_configs.explain_silence(brokers)})"
 
     def _answer_in_turn(self, api: AnyServedApi, asked: Asked) -> Answering:
         """Return the function that answers a caller: authorized, charged to its quota, and in turn by the
@@ -325,6 +344,12 @@ class ListenerAssembly:
         return ClusterView(
             state=term.state, controller=term.identity, listener=listener, cluster_id=cluster_id, rights=rights
         )
+
+
+def _find_settings(term: Term) -> list[StaticConfig]:
+    """Return the settings in the files of the live brokers that have returned them."""
+    found = (term.static_configs.find_answer(broker) for broker in term.state.brokers.values())
+    return [settings for settings in found if settings is not None]
 
 
 def _make_local_api(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> LocalApi[Any]:

@@ -80,11 +80,6 @@ class ClusterSettings:
         held = {name: shared.choose_value(name, self._texts(name)) for name in sorted(shared.SHARED)}
         return {name: value for name, value in held.items() if value is not None} | dict(self.given)
 
-    @property
-    def is_authorized_by_brokers(self) -> bool:
-        """True if a broker is known to have an authorizer, so its answers depend on who asks."""
-        return any(answer.config.get(shared.AUTHORIZER) for answer in self.state.static_configs.values())
-
     def find_differences(self, own_id: BrokerId) -> tuple[Difference, ...]:
         """Return the settings that differ between brokers, or between brokers and this controller."""
         configs = {broker: answer.config for broker, answer in self.state.static_configs.items()}

@@ -30,6 +30,7 @@ from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.admin.authorizing.split_apis import DELETE_TOPICS, SPLIT
 from controller_core.admin.cluster.authorized_operations import ON_CLUSTER, ON_TOPIC
+from controller_core.controller.recording.static_configs import FIRST_ANSWERS_MS
 from controller_core.model.access import AccessRules, parse_address
 from controller_core.model.authorization.acls import (
     AclTable,
@@ -60,6 +61,7 @@ from tests.unit.admin.cluster.test_brokers_in_our_name import (
     make_brokers,
 )
 from tests.unit.client.transport.servers import Server, three_servers
+from tests.unit.process.test_listening import WITH_AUTHORIZER
 
 ADMIN, ALICE = Principal.user("admin"), Principal.user("alice")
 ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM, ELECT_LEADERS, PRODUCE = 56, 19, 51, 43, 0
@@ -343,11 +345,17 @@ async def test_a_topic_that_is_named_twice_is_altered_for_nobody_by_a_broker_tha
     assert house.broker.asked == []
 
 
-@pytest.mark.parametrize("authorizes", [True, False])
-async def test_configurations_are_asked_of_no_broker_with_acls_by_a_controller_without(authorizes: bool) -> None:
+@pytest.mark.parametrize("question", [alter("a"), describe("a")], ids=["alter", "describe"])
+@pytest.mark.parametrize("settings", [{}, WITH_AUTHORIZER, None], ids=["no authorizer", "an authorizer", "no answer"])
+async def test_configurations_are_asked_of_no_broker_with_acls_by_a_controller_without(
+    settings: Mapping[str, str] | None, question: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Brokers would judge the controller, which is a super user, instead of the caller."""
     async with simulate_cluster() as cluster, three_servers() as (broker, _, _):
         cluster.start_brokers(1)
+        cluster.broker(1).static_config.update(settings or {})
+        if settings is None:
+            hold_settings(cluster, monkeypatch)
         cluster.create_topic("a", [1])
         process = await cluster.serve()
         assembly = ListenerAssembly(
@@ -357,19 +365,41 @@ async def test_configurations_are_asked_of_no_broker_with_acls_by_a_controller_w
             process.answer,
             in_our_name=make_brokers([broker]),
         )
-        (known,) = process.term.state.static_configs.values()
-        authorizer = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"} if authorizes else {}
-        process.term.state.set_static_config(BrokerId(1), replace(known, config={**known.config, **authorizer}))
-        (api,) = (api for api in assembly.make_apis("PLAINTEXT", is_secured=True) if api.key == alter("a").__api_key__)
-        broker.script = [alter_topic("a")]
-        content = encode_request(alter("a"), 1, "client")[4:]
-        asking = api.respond(read_request_head(content), content, caller())
-        if authorizes:
-            with pytest.raises(NoAnswerNow, match="brokers have an authorizer"):
-                await asking
-        else:
+        (api,) = (api for api in assembly.make_apis("PLAINTEXT", is_secured=True) if api.key == question.__api_key__)
+        broker.script = [alter_topic("a") if question == alter("a") else describe_topics("a")]
+        content = encode_request(question, 1, "client")[4:]
+        asking = asyncio.ensure_future(api.respond(read_request_head(content), content, caller()))
+        await cluster.settle(passing_ms=FIRST_ANSWERS_MS)
+        if settings == {}:
             await asking
-        assert broker.asked == ([] if authorizes else [alter("a").__api_key__])
+        else:
+            with pytest.raises(NoAnswerNow, match=r"brokers (may )?have an authorizer"):
+                await asking
+        assert broker.asked == ([question.__api_key__] if settings == {} else [])
+
+
+async def test_configurations_are_asked_for_as_soon_as_the_first_broker_is_known_to_have_no_acls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with simulate_cluster() as cluster, three_servers() as (broker, _, _):
+        cluster.start_brokers(1)
+        released = hold_settings(cluster, monkeypatch)
+        process = await cluster.serve()
+        assembly = ListenerAssembly(
+            cluster.zk.session(),
+            SERVED_APIS,
+            lambda: process.controller.term,
+            process.answer,
+            in_our_name=make_brokers([broker]),
+        )
+        (api,) = (api for api in assembly.make_apis("PLAINTEXT", is_secured=True) if api.key == describe().__api_key__)
+        broker.script = [describe_topics("a")]
+        content = encode_request(describe("a"), 1, "client")[4:]
+        asking = asyncio.ensure_future(api.respond(read_request_head(content), content, caller()))
+        await cluster.settle(passing_ms=0)
+        assert (asking.done(), broker.asked) == (False, [])
+        released.set()
+        assert isinstance(await asking, bytes)
 
 
 async def test_configurations_of_others_than_topics_are_asked_of_nobody(house: House) -> None:

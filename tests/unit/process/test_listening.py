@@ -1,7 +1,7 @@
 """The answers of the process to clients of one of its listeners, and the requests that it relays."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,9 @@ from controller_core.zk.scram_credentials import ZkScramCredentials
 from simulation.checks import simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster
 from simulation.zookeeper import SimulatedZooKeeper
+from tests.unit.controller.operations.test_cluster_settings import refuse_questions
 
+WITH_AUTHORIZER = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
 METADATA = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
 DESCRIBE_CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
 
@@ -127,17 +129,34 @@ async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(
     assert assembly.list_relay_targets("SECURE") == []
 
 
-async def test_nothing_is_passed_on_to_brokers_that_would_judge_the_controller_by_acls_that_are_unknown_here() -> None:
+@pytest.mark.parametrize(
+    ("settings", "why_not"),
+    [
+        ({}, None),
+        (WITH_AUTHORIZER, r"give the controller the same authorizer\.class\.name"),
+        (
+            None,
+            r"no broker has returned its settings yet.* \(broker 1: DescribeConfigs: cluster_authorization_failed\)",
+        ),
+    ],
+    ids=["no authorizer", "an authorizer", "no answer"],
+)
+async def test_nothing_is_passed_on_to_brokers_that_would_judge_the_controller_by_acls_that_are_unknown_here(
+    settings: Mapping[str, str] | None, why_not: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Brokers with an authorizer take the controller for the caller, and its right for the caller's."""
     async with simulate_cluster() as cluster:
         register(cluster, 1, endpoint("PLAINTEXT", "one", 1))
+        if settings is None:
+            refuse_questions(cluster, 1, monkeypatch)
+        else:
+            cluster.broker(1).static_config.update(settings)
         process = await cluster.serve()
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
-        assert assembly.list_relay_targets("PLAINTEXT")
-        (known,) = process.term.state.static_configs.values()
-        config = {**known.config, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
-        process.term.state.set_static_config(BrokerId(1), replace(known, config=config))
-        with pytest.raises(UpstreamError, match=r"give the controller the same authorizer\.class\.name"):
+        if why_not is None:
+            assert assembly.list_relay_targets("PLAINTEXT")
+            return
+        with pytest.raises(UpstreamError, match=why_not):
             assembly.list_relay_targets("PLAINTEXT")
 
 
