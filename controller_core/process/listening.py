@@ -215,7 +215,7 @@ class ListenerAssembly:
                 return AskBroker() if is_read else await self._ask_to_alter(request, caller)
             if (why_not := self._why_not_ask_brokers(term)) is not None:
                 raise NoAnswerNow(why_not)
-            ask: Answering = partial(_ask_about_topics, self._in_our_name)
+            ask: Answering = partial(self._ask_about_topics, self._in_our_name)
             if self._judge is not None:
                 ask = self._judge.answer_to(newest.__api_key__, caller.principal, ask)
             return await self._authorize(caller, newest.__api_key__, ask)(newest)
@@ -324,6 +324,15 @@ class ListenerAssembly:
             return cast(ResponsePayload, split.merge(None))
         return AskBroker() if split.allowed == request else AskBroker(instead=split.allowed, amended=split.merge)
 
+    async def _ask_about_topics(self, brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
+        """Return a broker's answer about configurations of topics."""
+        if self._term() is None:
+            # Outside of a term nobody is authorized, and the next one may begin before the broker is asked.
+            raise NoAnswerNow(_NO_TERM)
+        versions = _CONFIG_VERSIONS[request.__api_key__]
+        may_be_twice = bool(getattr(request, "validate_only", request.__api_key__ == own_configs.DESCRIBE.versions.key))
+        return await brokers.ask(request, versions.response_type(versions.max), may_be_twice=may_be_twice)
+
     async def _answer_uncharged(self, request: RequestPayload) -> ResponsePayload:
         return await self._answer(request, UNLIMITED, None)
 
@@ -360,13 +369,6 @@ def _make_local_api(versions: Versions[Any], answer: AnswerToCaller, **further: 
         answer_to=lambda caller: lambda request: answer(request, caller),
         **further,
     )
-
-
-async def _ask_about_topics(brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
-    """Return a broker's answer about configurations of topics."""
-    versions = _CONFIG_VERSIONS[request.__api_key__]
-    may_be_twice = bool(getattr(request, "validate_only", request.__api_key__ == own_configs.DESCRIBE.versions.key))
-    return await brokers.ask(request, versions.response_type(versions.max), may_be_twice=may_be_twice)
 
 
 def _make_immediate_answer(versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:

@@ -402,6 +402,24 @@ async def test_configurations_are_asked_for_as_soon_as_the_first_broker_is_known
         assert isinstance(await asking, bytes)
 
 
+async def test_no_broker_is_asked_for_a_client_if_the_term_ends_before_the_request_is_judged(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.acls.allow(ALICE, Operation.DESCRIBE_CONFIGS, "a")
+    house.broker.script = [describe_topics("a")]
+    read_acls = house.acls.table
+
+    async def end_term() -> AclTable:
+        monkeypatch.setattr(house.cluster.active.controller, "_term", None)
+        return await read_acls()
+
+    monkeypatch.setattr(house.acls, "table", end_term)
+    with pytest.raises(NoAnswerNow, match="not the controller"):
+        await house.ask(caller(), describe("a"))
+    assert house.broker.asked == []
+    monkeypatch.undo()
+
+
 async def test_configurations_of_others_than_topics_are_asked_of_nobody(house: House) -> None:
     (api,) = (api for api in house.assembly.make_apis("PLAINTEXT") if api.key == describe().__api_key__)
     others = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=None)
