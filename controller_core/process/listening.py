@@ -5,6 +5,7 @@ Without a term nothing is answered: connections are closed, and clients ask anot
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
@@ -228,6 +229,7 @@ class ListenerAssembly:
                     on_configs,
                     refuse=api.refuse,
                     is_of_any_broker=self._judge is None or api is own_configs.DESCRIBE,
+                    may_be_twice=api is own_configs.DESCRIBE,
                     turns=NoTurns(),
                 )
                 for api in OWN_CONFIG_APIS
@@ -314,15 +316,16 @@ class ListenerAssembly:
 
     async def _ask_to_alter(self, request: Any, caller: Caller) -> ResponsePayload | AskBroker:
         """Let a broker alter configurations, except those of topics whose alteration a rule refuses."""
+        ask = AskBroker(may_be_twice=_changes_nothing(request))
         if self._judge is None:
-            return AskBroker()
+            return ask
         term = await self._read_term()
         if term is None:
             raise NoAnswerNow(_NO_TERM)
         split = await self._judge.divide_alteration(term, request, caller.principal)
         if split.allowed is None:
             return cast(ResponsePayload, split.merge(None))
-        return AskBroker() if split.allowed == request else AskBroker(instead=split.allowed, amended=split.merge)
+        return ask if split.allowed == request else replace(ask, instead=split.allowed, amended=split.merge)
 
     async def _ask_about_topics(self, brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
         """Return a broker's answer about configurations of topics."""
@@ -330,8 +333,8 @@ class ListenerAssembly:
             # Outside of a term nobody is authorized, and the next one may begin before the broker is asked.
             raise NoAnswerNow(_NO_TERM)
         versions = _CONFIG_VERSIONS[request.__api_key__]
-        may_be_twice = bool(getattr(request, "validate_only", request.__api_key__ == own_configs.DESCRIBE.versions.key))
-        return await brokers.ask(request, versions.response_type(versions.max), may_be_twice=may_be_twice)
+        response_type = versions.response_type(versions.max)
+        return await brokers.ask(request, response_type, may_be_twice=_changes_nothing(request))
 
     async def _answer_uncharged(self, request: RequestPayload) -> ResponsePayload:
         return await self._answer(request, UNLIMITED, None)
@@ -369,6 +372,11 @@ def _make_local_api(versions: Versions[Any], answer: AnswerToCaller, **further: 
         answer_to=lambda caller: lambda request: answer(request, caller),
         **further,
     )
+
+
+def _changes_nothing(request: Any) -> bool:
+    """Return True if a request about configurations is a question, or is only to be validated."""
+    return bool(getattr(request, "validate_only", True))  # a question has no such field
 
 
 def _make_immediate_answer(versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:

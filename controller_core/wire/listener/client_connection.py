@@ -481,11 +481,12 @@ class ClientConnection:
     async def _brokers_answer(self, question: BrokerQuestion) -> bytes | Answer:
         """Ask a broker. Raises `UpstreamError`, and `Undecodable` if the answer fits none of the versions that were
         tried."""
+        ask = partial(self._upstream.ask, question.head, question.content, may_be_twice=question.may_be_twice)
         if question.answered is None:
-            return await self._upstream.ask(question.head, question.content, take_unread)
+            return await ask(take_unread)
         try:
             take = partial(Answer.content, most_bytes=limit_answer(question.head.api_key, len(question.content)))
-            return question.answered(await self._upstream.ask(question.head, question.content, take))
+            return question.answered(await ask(take))
         except Undecodable:
             if question.older is None:
                 raise

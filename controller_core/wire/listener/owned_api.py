@@ -74,6 +74,8 @@ class AskBroker:
     """Answers if no broker does. None if there is no such answer."""
     judged_as: int | None = None
     """The API whose right the caller needs, too, for the broker to be asked. None: the request's own is enough."""
+    may_be_twice: bool = True
+    """False if the request changes something. It is then not sent to another broker if its answer was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,8 @@ class BrokerQuestion:
     """Returns the response frame if no broker answers. Raises `NoAnswerNow`."""
     judged_as: int | None = None
     """See `AskBroker.judged_as`."""
+    may_be_twice: bool = True
+    """See `AskBroker.may_be_twice`."""
     older: "BrokerQuestion | None" = None
     """The same question in an older version, for a broker that does not understand this one."""
 
@@ -286,6 +290,8 @@ class LocalApi(Generic[Request]):
     to a broker."""
     judged_as: int | None = None
     """See `AskBroker.judged_as`, for such a request."""
+    may_be_twice: bool = True
+    """See `AskBroker.may_be_twice`, for such a request."""
     turns: Turns = field(default_factory=Turns, compare=False, repr=False)
     limited: RequestLimits | None = None
     """The size limits. None uses those of the controller for this API."""
@@ -318,7 +324,8 @@ class LocalApi(Generic[Request]):
         except TooManyItems:
             if not self.is_of_any_broker:
                 raise
-            return self._question(head, content, AskBroker(judged_as=self.judged_as))
+            ask = AskBroker(judged_as=self.judged_as, may_be_twice=self.may_be_twice)
+            return self._question(head, content, ask)
         async with self.turns.turn():
             answer = await _run(self.versions, self.answer_to(caller) if self.answer_to else self.answer, request)
             if isinstance(answer, AskBroker):
@@ -370,6 +377,7 @@ class LocalApi(Generic[Request]):
             answered=None if ask.amended is None else amend_answer,
             otherwise=otherwise,
             judged_as=ask.judged_as,
+            may_be_twice=ask.may_be_twice,
         )
 
 

@@ -95,10 +95,13 @@ class Upstream:
         """
         return await (await self._ensure_connected()).exchange(head, content)
 
-    async def ask(self, head: RequestHead, content: bytes, take: Callable[[Answer], Awaitable[T]]) -> T:
-        """Return the result of `take` for the first broker that answers in time. The request must not change anything.
+    async def ask(
+        self, head: RequestHead, content: bytes, take: Callable[[Answer], Awaitable[T]], *, may_be_twice: bool
+    ) -> T:
+        """Return the result of `take` for the first broker that answers in time.
 
-        Raises `UpstreamError` if no broker answers.
+        Raises `UpstreamError` if no broker answers. Unless `may_be_twice`, also if an answer was lost: the request is
+        then not sent to another broker.
         """
         silent: set[Address] = set()
         while True:
@@ -109,10 +112,12 @@ class Upstream:
                     assert answer is not None, "only a Produce request has no answer"
                     self._silent.forget(relay.address)
                     return await take(answer)
-            except (UpstreamError, TimeoutError):
+            except (UpstreamError, TimeoutError) as error:
                 self._silent.note(relay.address)
                 silent.add(relay.address)
                 self.close()
+                if not may_be_twice:
+                    raise UpstreamError("the broker may have done what it did not answer") from error
 
     def check(self) -> None:
         """Raise `UpstreamError` if the broker that was asked is no longer live, so that its answer may never come."""

@@ -29,6 +29,7 @@ from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.limits.request_limits import limits_of
 from controller_core.wire.listener.owned_api import BrokerQuestion
 from controller_core.wire.listener.relay import Address, UpstreamError
 from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
@@ -38,6 +39,7 @@ from controller_core.zk.scram_credentials import ZkScramCredentials
 from simulation.checks import simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster
 from simulation.zookeeper import SimulatedZooKeeper
+from tests.unit.admin.cluster.test_brokers_in_our_name import alter, describe
 from tests.unit.controller.operations.test_cluster_settings import refuse_questions
 
 WITH_AUTHORIZER = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
@@ -175,6 +177,26 @@ async def test_a_broker_that_may_create_a_topic_is_asked_only_for_who_may_create
     question = await api.respond(read_request_head(content), content)
     assert isinstance(question, BrokerQuestion)
     assert question.judged_as == (CREATE_TOPICS if creates else None)
+
+
+@pytest.mark.parametrize(
+    ("request_", "may_be_twice"),
+    [
+        (describe("a"), True),
+        (alter("a"), False),
+        (replace(alter("a"), validate_only=True), True),
+        (replace(alter("a"), resources=alter("a").resources * limits_of(44).max_items), False),
+    ],
+    ids=["question", "change", "validation", "larger than what is read"],
+)
+async def test_a_change_of_configurations_is_relayed_to_one_broker_alone(
+    assembly: ListenerAssembly, request_: Any, may_be_twice: bool
+) -> None:
+    (api,) = (api for api in assembly.make_apis("INTERNAL") if api.key == request_.__api_key__)
+    content = encode_request(request_, 1, "client")[4:]
+    question = await api.respond(read_request_head(content), content)
+    assert isinstance(question, BrokerQuestion)
+    assert question.may_be_twice is may_be_twice
 
 
 async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_same_is_offered(

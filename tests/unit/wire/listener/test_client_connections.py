@@ -439,6 +439,37 @@ async def test_what_changes_nothing_is_asked_of_the_next_broker_when_one_is_sile
         assert (len(silent.received), len(other_broker.received)) == (1, 1)
 
 
+@pytest.mark.parametrize("is_amended", [False, True])
+@pytest.mark.parametrize("closes", [False, True])
+async def test_what_changes_something_is_asked_of_no_other_broker_when_its_answer_is_lost(
+    broker: ScriptedBroker, other_broker: ScriptedBroker, closes: bool, is_amended: bool
+) -> None:
+    def lose(_: bytes) -> None:
+        if closes:
+            broker.writers[-1].close()
+
+    broker.script = lose
+    change = AskBroker(may_be_twice=False, amended=(lambda response: response) if is_amended else None)
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(change))
+    async with (
+        start_listener(broker, other_broker, apis=(api,), upstream_answer_timeout_ms=20) as listener,
+        connect(listener) as peer,
+    ):
+        peer.send(METADATA)
+        assert await peer.receive() is None, "the client has to find out if it was done"
+        assert (len(broker.received), len(other_broker.received)) == (1, 0)
+
+
+async def test_what_changes_something_is_asked_of_the_next_broker_when_one_accepts_no_connection(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    broker.address = Address("127.0.0.1", 1)
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker(may_be_twice=False)))
+    async with start_listener(broker, other_broker, apis=(api,)) as listener, connect(listener) as peer:
+        peer.send(METADATA)
+        assert await peer.answer() == METADATA[8:12] + b"answer"
+
+
 async def test_a_broker_that_was_silent_is_asked_last_by_all_connections(
     broker: ScriptedBroker, other_broker: ScriptedBroker
 ) -> None:
