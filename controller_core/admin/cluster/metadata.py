@@ -66,7 +66,7 @@ async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePay
     if isinstance(asked, ErrorCode):
         return _refusal(request, asked)
     judged_as = CREATE_TOPICS if asked.may_create else None
-    if not view.state.is_loaded or len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
+    if not view.state.is_loaded:
         return AskBroker(judged_as=judged_as)
 
     async def answer() -> ResponsePayload:
@@ -74,6 +74,8 @@ async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePay
 
     if asked.is_all:
         return AskBroker(otherwise=answer) if len(view.state.states) > MOST_PARTITIONS else await answer()
+    if len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
+        return AskBroker(otherwise=answer, judged_as=judged_as)
     names, _ = _find_topics(view, asked)
     if asked.may_create and any(not _is_known(view, name) and not topic_names.explain_illegal(name) for name in names):
         return AskBroker(otherwise=answer, judged_as=judged_as)

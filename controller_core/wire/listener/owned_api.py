@@ -91,7 +91,7 @@ class BrokerQuestion:
     Raises `Undecodable` and `AnswerFailedError`.
     """
     otherwise: Callable[[], Awaitable[bytes]]
-    """Returns the response frame if no broker answers. Raises `NoAnswerNow`."""
+    """Returns the response frame if no broker answers. Raises `NoAnswerNow`, and `TooManyItems`."""
     judged_as: int | None = None
     """See `AskBroker.judged_as`."""
     may_be_twice: bool = True
@@ -321,11 +321,11 @@ class LocalApi(Generic[Request]):
         lane = _lane(self.key)
         try:
             request = await _work(lane, content, _decode, self.versions, head, content, self.limits.max_items)
-        except TooManyItems:
+        except TooManyItems as error:
             if not self.is_of_any_broker:
                 raise
             ask = AskBroker(judged_as=self.judged_as, may_be_twice=self.may_be_twice)
-            return self._question(head, content, ask)
+            return replace(self._question(head, content, ask), otherwise=partial(_fail, error))
         async with self.turns.turn():
             answer = await _run(self.versions, self.answer_to(caller) if self.answer_to else self.answer, request)
             if isinstance(answer, AskBroker):
@@ -446,6 +446,10 @@ def _arrays(message: Any) -> Iterator[tuple[Any, ...]]:
     if is_dataclass(message):
         values = (getattr(message, field.name) for field in fields(message))
         yield from (value for value in values if isinstance(value, tuple))
+
+
+async def _fail(error: Exception) -> bytes:
+    raise error
 
 
 async def _never(_: RequestPayload) -> ResponsePayload:

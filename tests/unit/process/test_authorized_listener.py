@@ -20,6 +20,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequest10
 from kio.schema.metadata.v10.request import MetadataRequestTopic as MetadataRequestTopic10
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32Timedelta
 from prometheus_client import CollectorRegistry
@@ -30,6 +31,7 @@ from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.admin.authorizing.split_apis import DELETE_TOPICS, SPLIT
 from controller_core.admin.cluster.authorized_operations import ON_CLUSTER, ON_TOPIC
+from controller_core.admin.cluster.metadata import MOST_PARTITIONS
 from controller_core.controller.recording.static_configs import FIRST_ANSWERS_MS
 from controller_core.model.access import AccessRules, parse_address
 from controller_core.model.authorization.acls import (
@@ -47,7 +49,9 @@ from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS, run_controller
 from controller_core.process.settings import InvalidSettings, load_settings
 from controller_core.wire.api_table import HANDLING, Handling
+from controller_core.wire.codecs.decoding import TooManyItems
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.limits.request_limits import limits_of
 from controller_core.wire.listener.owned_api import BrokerQuestion, NoAnswerNow
 from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
@@ -99,11 +103,14 @@ class House:
         return await self.assembly.make_gate(AccessRules()).why_not(api_key, who)
 
     async def ask(self, who: Caller, request: Any) -> Any:
-        (api,) = (api for api in self.assembly.make_apis("PLAINTEXT") if api.key == request.__api_key__)
-        content = encode_request(request, 1, "client")[4:]
-        frame = await api.respond(read_request_head(content), content, who)
+        frame = await self.respond(who, request)
         assert isinstance(frame, bytes), "no broker is asked"
         return decode_response(load_response_schema(request.__api_key__, request.__version__), frame[4:])
+
+    async def respond(self, who: Caller, request: Any) -> Any:
+        (api,) = (api for api in self.assembly.make_apis("PLAINTEXT") if api.key == request.__api_key__)
+        content = encode_request(request, 1, "client")[4:]
+        return await api.respond(read_request_head(content), content, who)
 
 
 @asynccontextmanager
@@ -212,6 +219,23 @@ async def test_metadata_names_no_topic_that_must_not_be_described(house: House) 
     assert (known.error_code, len(known.partitions)) == (ErrorCode.none, 1)
     assert (secret.error_code, secret.topic_id, secret.partitions) == (REFUSED, None, ())
     assert replace(missing, name=secret.name) == secret, "whether it is there is not told either"
+
+
+async def test_metadata_of_very_many_topics_is_answered_where_nothing_is_relayed(house: House) -> None:
+    names = ("a", *(f"t{number}" for number in range(MOST_PARTITIONS)))
+    question = await house.respond(caller(ADMIN), metadata(*names))
+    assert isinstance(question, BrokerQuestion)
+    answer = decode_response(MetadataResponse, (await question.otherwise())[4:])
+    assert [topic.error_code for topic in answer.topics[:2]] == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]
+    assert len(answer.topics) == len(names)
+
+
+async def test_metadata_of_more_topics_than_are_read_says_so_where_nothing_is_relayed(house: House) -> None:
+    names = (f"t{number}" for number in range(limits_of(MetadataRequest.__api_key__).max_items + 1))
+    question = await house.respond(caller(ADMIN), metadata(*names))
+    assert isinstance(question, BrokerQuestion)
+    with pytest.raises(TooManyItems, match="more than 20000 items: split the request"):
+        await question.otherwise()
 
 
 async def test_metadata_by_id_tells_no_name_that_is_secret(house: House) -> None:
@@ -421,11 +445,9 @@ async def test_no_broker_is_asked_for_a_client_if_the_term_ends_before_the_reque
 
 
 async def test_configurations_of_others_than_topics_are_asked_of_nobody(house: House) -> None:
-    (api,) = (api for api in house.assembly.make_apis("PLAINTEXT") if api.key == describe().__api_key__)
     others = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=None)
     mixed = replace(describe("a"), resources=(*describe("a").resources, others))
-    content = encode_request(mixed, 1, "client")[4:]
-    question = await api.respond(read_request_head(content), content, caller(ADMIN))
+    question = await house.respond(caller(ADMIN), mixed)
     assert isinstance(question, BrokerQuestion)
     with pytest.raises(NoAnswerNow):
         await question.otherwise()

@@ -196,9 +196,21 @@ async def test_answers_about_very_many_partitions_are_left_to_a_broker(orders: C
     await orders.settle()
     assert isinstance(await metadata.on_metadata(view(orders), request(12)), AskBroker)
     assert isinstance(await metadata.on_metadata(view(orders), request(12, ["large", "orders"])), AskBroker)
-    names = [f"topic-{number}" for number in range(metadata.MOST_PARTITIONS + 1)]
-    assert isinstance(await metadata.on_metadata(view(orders), request(12, names)), AskBroker)
     assert not isinstance(await metadata.on_metadata(view(orders), request(12, ["orders"])), AskBroker)
+
+
+@pytest.mark.parametrize("may_create", [True, False])
+async def test_metadata_of_very_many_topics_is_left_to_a_broker_and_answered_without_one(
+    orders: Cluster, may_create: bool
+) -> None:
+    names = ["orders", *(f"topic-{number}" for number in range(metadata.MOST_PARTITIONS))]
+    asked = request(12, names, allow_auto_topic_creation=may_create)
+    question = await metadata.on_metadata(view(orders), asked)
+    assert isinstance(question, AskBroker)
+    assert question.judged_as == (metadata.CREATE_TOPICS if may_create else None)
+    assert question.otherwise is not None
+    unknown = dict.fromkeys(names, ErrorCode.unknown_topic_or_partition)
+    assert outcomes(await question.otherwise()) == unknown | {"orders": ErrorCode.none}
 
 
 async def test_a_controller_that_has_not_read_everything_yet_leaves_the_answer_to_a_broker(orders: Cluster) -> None:
