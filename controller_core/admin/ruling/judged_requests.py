@@ -2,6 +2,7 @@
 
 A caller is authorized before, as in Kafka. Parts that the controller refuses in any case pass, so that it gives the
 reason. A topic that exists is answered as such here, because a later deletion must not let its creation pass unjudged.
+So is a missing topic, because a creation that is under way must not let a later change pass unjudged.
 """
 
 from collections import Counter
@@ -104,9 +105,11 @@ class TopicJudge:
         present = await _read_shapes(term, names)
 
         def why_not(resource: Any) -> ItemRefused | None:
-            old = present.get(resource.resource_name) if resource.resource_type == TOPIC_RESOURCE else None
-            if old is None:
+            if resource.resource_type != TOPIC_RESOURCE:
                 return None
+            old = present.get(resource.resource_name)
+            if old is None:
+                return _make_unknown_refusal(resource.resource_name)
             after = replace(old, configs=make_altered_configs(old.configs, resource))
             return self._judge(ChangeKind.ALTER_CONFIGS, after, old, principal)
 
@@ -163,9 +166,11 @@ class TopicJudge:
         present = await _read_shapes(term, named)
 
         def why_not(asked: CreatePartitionsTopic) -> ItemRefused | None:
-            old = present.get(asked.name)
-            if old is None or named[asked.name] > 1:
+            if named[asked.name] > 1:
                 return None
+            old = present.get(asked.name)
+            if old is None:
+                return _make_unknown_refusal(asked.name)
             return self._judge(ChangeKind.CREATE_PARTITIONS, make_grown_shape(old, asked), old, principal)
 
         refused = await self._find_refused(request.topics, why_not)
@@ -205,6 +210,10 @@ class TopicJudge:
             async for at, part in slice_up(enumerate(parts), lambda _: weight)
             if (why := why_not(part)) is not None
         }
+
+
+def _make_unknown_refusal(topic: str) -> ItemRefused:
+    return ItemRefused(ErrorCode.unknown_topic_or_partition, f"The topic '{topic}' does not exist.")
 
 
 async def _read_shapes(term: Term, names: Iterable[str]) -> dict[str, TopicShape]:

@@ -217,6 +217,20 @@ async def test_new_partitions_are_judged_by_the_topic_before_and_after(house: Ho
     assert (await house.ask(grow(2))).results[0].error_code is NONE
 
 
+async def test_a_topic_does_not_grow_unjudged_while_it_is_created(house: House) -> None:
+    grown = CreatePartitionsTopic(name=WireTopicName("fresh"), count=i32(9), assignments=None)
+    request = CreatePartitionsRequest(topics=(grown,), timeout=SOON, validate_only=False)
+    created, answer = await asyncio.gather(house.create(topic("fresh")), house.ask(request))
+    assert created == [(NONE, None)]
+    (result,) = answer.results
+    assert (result.error_code, result.error_message) == (
+        ErrorCode.unknown_topic_or_partition,
+        "The topic 'fresh' does not exist.",
+    )
+    await house.cluster.settle()
+    assert len(house.cluster.topic("fresh").partitions) == 1
+
+
 async def test_moves_of_replicas_are_not_judged(house: House) -> None:
     answer = await house.ask(alter_reassignments({tp("old"): [3]}))
     assert [each.error_code for each in answer.responses[0].partitions] == [NONE], "one replica breaks the first rule"
@@ -258,7 +272,7 @@ async def test_a_relayed_alteration_loses_the_refused_topics_and_its_answer_gets
         (change("old", "cleanup.policy", "compact", 3), False),
         (change("old", "cleanup.policy", "compact"), True),
         (change("old", "retention.ms", None, 1), False),
-        (change("absent", "retention.ms", "-1"), False),
+        (change("absent", "retention.ms", "-1"), True),
     ],
 )
 async def test_an_alteration_is_judged_by_its_result(house: House, entry: Any, is_refused: bool) -> None:
