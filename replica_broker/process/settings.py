@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import Field, IPvAnyNetwork, field_validator, model_validator
 
+from controller_core.admin.authorizing.authorizer_properties import AUTHORIZER_CLASS, read_authorizer_class
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
 from controller_core.process.http_access.settings import HttpSettings
@@ -356,6 +357,7 @@ class BrokerProcessSettings(ListenerLimitSettings, HttpSettings):
             "broker.rack": self.rack or "",
             "listeners": ",".join(self.listen),
             "inter.broker.listener.name": self.between_brokers,
+            AUTHORIZER_CLASS: read_authorizer_class(self.properties) or "",  # controllers without one ask for it
             "log.dirs": ",".join(map(str, self.log_directory)),
             "min.insync.replicas": str(self.min_insync_replicas),
             "compression.type": self.compression_type,

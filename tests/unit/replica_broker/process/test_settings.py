@@ -127,6 +127,15 @@ def test_what_topics_do_not_say_and_when_it_is_done_can_be_set() -> None:
     assert (own["log.retention.ms"], own["log.retention.bytes"], own["compression.type"]) == ("5000", "7", "zstd")
 
 
+def test_a_broker_says_that_it_has_an_authorizer_because_controllers_without_one_must_not_ask_it_for_others(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"authorizer.class.name={ACL_AUTHORIZER}\n")
+    assert load_settings({**GIVEN, "properties": file}).own_configs["authorizer.class.name"] == ACL_AUTHORIZER
+    assert load_settings(GIVEN).own_configs["authorizer.class.name"] == ""
+
+
 def test_without_an_interval_logs_are_flushed_only_at_the_end() -> None:
     assert load_settings({**GIVEN, "flush_interval_ms": "none"}).replicas.flush_interval_ms is None
 
