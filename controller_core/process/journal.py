@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -47,7 +48,7 @@ def open_topic_journal(
             "--journal-topic needs confluent-kafka: in a checkout of Kontroller, pip install '.[journal-topic]'"
         ) from error
     writer = JournalWriter(TopicSink(topic, bootstrap, security=security))
-    registry.register(JournalMetrics(writer.counts, "kontroller_journal_topic"))
+    registry.register(JournalMetrics(writer.counts, TOPIC_PREFIX))
     return writer
 
 
@@ -58,6 +59,10 @@ async def close_journals(writers: Iterable[JournalWriter]) -> None:
 
 class MissingLibrary(Exception):
     """A setting needs a library that is not installed. The message names it."""
+
+
+TOPIC_PREFIX: Final = "kontroller_journal_topic"
+"""The beginning of the metrics' names of the journal in a topic."""
 
 
 class JournalMetrics(Collector):

@@ -13,7 +13,7 @@ from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.audit.trail import open_trail
 from controller_core.journal.writer import Counts
 from controller_core.model.authorization.decision import AuthorizerRules
-from controller_core.process.journal import JournalMetrics
+from controller_core.process.journal import TOPIC_PREFIX, JournalMetrics
 from controller_core.wire.listener.refusals import Refusals
 from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.metrics import OperatorMetrics
@@ -23,7 +23,7 @@ CHART: Final = Path(__file__).parents[4] / "charts" / "kontroller"
 ALERTS: Final = (CHART / "templates" / "alerts.yaml").read_text()
 DASHBOARD: Final = json.loads((CHART / "dashboards" / "kontroller.json").read_text())
 SUFFIXES: Final = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
-JOURNAL: Final = JournalMetrics(Counts())
+JOURNALS: Final = (*JournalMetrics(Counts()).collect(), *JournalMetrics(Counts(), TOPIC_PREFIX).collect())
 NAME: Final = re.compile(r"\bkontroller_\w+")
 FAMILY: Final = re.compile("_(total|bucket|sum|count)$")
 
@@ -60,11 +60,11 @@ async def list_exported(cluster: Cluster) -> set[str]:
 async def test_every_metric_of_an_alert_is_there(cluster: Cluster) -> None:
     asked = {name for line in ALERTS.splitlines() if "expr:" in line for name in NAME.findall(line)}
     assert "kontroller_active_controller" in asked
-    assert asked <= await list_exported(cluster) | names(JOURNAL.collect())
+    assert asked <= await list_exported(cluster) | names(JOURNALS)
 
 
 async def test_every_metric_that_an_alert_recommends_is_there(cluster: Cluster) -> None:
-    known = {FAMILY.sub("", name) for name in await list_exported(cluster) | names(JOURNAL.collect())}
+    known = {FAMILY.sub("", name) for name in await list_exported(cluster) | names(JOURNALS)}
     assert {FAMILY.sub("", name) for name in NAME.findall(ALERTS)} <= known
 
 
