@@ -53,10 +53,12 @@ def _add(cluster: QuorumCluster, _request: Any, topic: Any, name: str) -> ErrorC
     return ErrorCode.none
 
 
-def _alter(cluster: QuorumCluster, _request: Any, resource: Any, name: str) -> ErrorCode:
+def _alter(cluster: QuorumCluster, request: Any, resource: Any, name: str) -> ErrorCode:
     config = cluster.config_of(resource.resource_type, name)
     if config is None:
         return ErrorCode.unknown_topic_or_partition
+    if request.validate_only:
+        return ErrorCode.none
     for each in resource.configs:
         items = [item for item in config.get(each.name, "").split(",") if item]
         match each.config_operation:

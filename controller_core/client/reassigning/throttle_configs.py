@@ -3,7 +3,7 @@
 The command's throttles (`throttles`), and the operator's in clusters without ZooKeeper, are made of these. With
 ZooKeeper, `controller_core.zk.throttle_writes` writes the same configurations in transactions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
@@ -53,6 +53,10 @@ class ConfigRefused(Refused):
         self.message = message
 
 
+Refusals: TypeAlias = MutableMapping[EntityPath, ConfigRefused]
+"""Collects the configurations that are not shown or not changed."""
+
+
 def describe_entity(entity: EntityPath) -> str:
     """Return the owner of a configuration in words."""
     kind, _, name = entity.partition("/")
@@ -61,8 +65,13 @@ def describe_entity(entity: EntityPath) -> str:
     return f"{'broker' if kind == 'brokers' else 'topic'} {name}"
 
 
-async def read_throttle_configs(client: ControllerClient, entities: Iterable[EntityPath]) -> Configs:
-    """Return the throttles that are set in the configurations themselves. Raises `ConfigRefused`."""
+async def read_throttle_configs(
+    client: ControllerClient, entities: Iterable[EntityPath], *, refusals: Refusals | None = None
+) -> Configs:
+    """Return the throttles that are set in the configurations themselves.
+
+    Raises `ConfigRefused`, unless `refusals` collects what is not shown."""
+    refused: Refusals = {} if refusals is None else refusals
     found: dict[EntityPath, Mapping[str, str]] = {}
     for part in _divide(entities):
         request = make_describe_configs_request(map(_make_resource, part), (*RATES, *LISTS))
@@ -72,17 +81,34 @@ async def read_throttle_configs(client: ControllerClient, entities: Iterable[Ent
                 own = _find_own_source(entity)
                 found[entity] = {said.name: said.value or "" for said in each.configs if said.config_source == own}
             elif each.error_code is not ErrorCode.unknown_topic_or_partition:
-                raise ConfigRefused(entity, each.error_code, each.error_message)
+                refused.setdefault(entity, ConfigRefused(entity, each.error_code, each.error_message))
+    if refusals is None:
+        _raise_first(refused)
     return found
 
 
-async def change_throttle_configs(client: ControllerClient, changes: Changes) -> None:
-    """Request the changes. A topic that no longer exists needs none. Raises `ConfigRefused`."""
+async def change_throttle_configs(
+    client: ControllerClient, changes: Changes, *, refusals: Refusals | None = None, validate_only: bool = False
+) -> None:
+    """Request all changes, or only their validation. A topic that no longer exists needs none.
+
+    One refused change does not hold up the others. After all of them `ConfigRefused` is raised for the first refused
+    one, unless `refusals` collects them."""
+    refused: Refusals = {} if refusals is None else refusals
     for part in _divide(changes.items()):
-        request = make_alter_configs_request({_make_resource(entity): changed for entity, changed in part})
+        resources = {_make_resource(entity): changed for entity, changed in part}
+        request = make_alter_configs_request(resources, validate_only=validate_only)
         for each in (await client.ask(request, IncrementalAlterConfigsResponse)).responses:
             if each.error_code not in (ErrorCode.none, ErrorCode.unknown_topic_or_partition):
-                raise ConfigRefused(_find_entity(each), each.error_code, each.error_message)
+                entity = _find_entity(each)
+                refused.setdefault(entity, ConfigRefused(entity, each.error_code, each.error_message))
+    if refusals is None:
+        _raise_first(refused)
+
+
+def _raise_first(refused: Mapping[EntityPath, ConfigRefused]) -> None:
+    for error in refused.values():
+        raise error
 
 
 def find_changes(

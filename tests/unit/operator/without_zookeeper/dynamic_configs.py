@@ -35,10 +35,13 @@ class DynamicConfigs:
     def __init__(self, *topics: str, defaults: Values | None = None) -> None:
         self.defaults: Values = defaults or {}
         self.topics: dict[str, Values] = {topic: {} for topic in topics}
+        self.unchangeable: frozenset[str] = frozenset()
+        """The topics that take no change, because another of their settings is wrong."""
 
     def copy(self) -> "DynamicConfigs":
         copied = DynamicConfigs(defaults=dict(self.defaults))
         copied.topics = {topic: dict(values) for topic, values in self.topics.items()}
+        copied.unchangeable = self.unchangeable
         return copied
 
     def __eq__(self, other: object) -> bool:
@@ -66,6 +69,8 @@ class DynamicConfigs:
 
     def alter(self, topic: str | None, changes: Iterable[tuple[str, int, str | None]]) -> str | None:
         """Change one resource. Return the reason if Kafka refuses it."""
+        if topic in self.unchangeable:
+            return "Invalid value 102400 for configuration segment.bytes"
         values = dict(self.defaults if topic is None else self.topics[topic])
         for name, operation, value in changes:
             items = [item for item in values.get(name, "").split(",") if item]
@@ -101,6 +106,8 @@ class ConfiguredCluster:
         """The number of changes that the broker is behind. Each question about its progress lets it catch up by one."""
         self.refuses: ErrorCode | None = None
         """The error of the answer to a client that reads a configuration."""
+        self.hides: frozenset[str] = frozenset()
+        """The topics that the client may not read."""
         self.refuses_writes: ErrorCode | None = None
         self.refuses_quorum: ErrorCode | None = None
         self.before_write: Callable[[], None] = lambda: None
@@ -134,6 +141,8 @@ class ConfiguredCluster:
         is_topic = asked.resource_type == 2
         values: Values | None = configs.topics.get(asked.resource_name) if is_topic else configs.defaults
         code = ErrorCode.unknown_topic_or_partition if values is None else self.refuses or ErrorCode.none
+        if is_topic and asked.resource_name in self.hides:
+            code = ErrorCode.topic_authorization_failed
         names = _LISTS if is_topic else tuple(values or ())
         return DescribeConfigsResult(
             error_code=code,
@@ -144,8 +153,9 @@ class ConfiguredCluster:
         )
 
     def _alter(self, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-        self.before_write()
-        self.writes += 1
+        if not request.validate_only:
+            self.before_write()
+            self.writes += 1
         after = self.configs.copy()
         answers = []
         for each in request.resources:
@@ -167,7 +177,8 @@ class ConfiguredCluster:
                     resource_name=each.resource_name,
                 )
             )
-        self.decided.append(after)
+        if not request.validate_only:
+            self.decided.append(after)
         return IncrementalAlterConfigsResponse(throttle_time=NO_TIME, responses=tuple(answers))
 
 

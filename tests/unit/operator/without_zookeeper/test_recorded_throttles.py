@@ -24,7 +24,7 @@ from controller_core.model.throttles import (
 )
 from controller_core.wire.requests.configs import Operation
 from controller_core.zk.codecs import encode_record
-from controller_operator.kafka.recorded_throttles import end_throttle, find_next_write, list_entities
+from controller_operator.kafka.recorded_throttles import end_throttle, find_next_write, list_entities, set_throttle
 from tests.unit.operator.without_zookeeper.dynamic_configs import DynamicConfigs
 
 A, B = "shop/move-orders/1", "bank/move.more/2"
@@ -88,7 +88,7 @@ def _act(limited: Limited, throttles: dict[str, Throttle]) -> Record | Changes |
 
 def sets(owner: str, moves: dict[TopicPartition, Move], rate: int) -> Act:
     throttle = Throttle(bytes_per_second=rate, moves=moves)
-    return lambda limited: _act(limited, {**limited.record.throttles, owner: throttle})
+    return lambda limited: _act(limited, set_throttle(limited.record.throttles, owner, throttle))
 
 
 def removes(owner: str) -> Act:
@@ -158,7 +158,7 @@ class TestAlone:
         limited = apply_acts(fresh(), sets(A, OF_A, 5000))
         over = removes(A)(limited)
         assert isinstance(over, Record)
-        assert (over.claims, over.throttles[A].moves) == (first.claims, {})
+        assert (over.claims, over.throttles[A].moves) == (first.claims, dict.fromkeys(OF_A, move([], [])))
         assert not isinstance(removes(A)(limited.change(over, limited.record)), Record)
 
     def test_while_a_rate_changes_the_old_one_and_the_new_one_are_ours(self) -> None:

@@ -235,8 +235,9 @@ async def test_many_topics_are_asked_for_in_parts() -> None:
     moves = {TopicPartition(TopicName(name), PartitionId(0)): MOVES[BILLS] for name in names}
     client = SimulatedControllerClient(lambda: cluster.answer)
     await carry_out(SetThrottle(owner=OWNER, moves=moves, bytes_per_second=5), cluster, client)
-    asked = [len(each.resources) for each in client.requests if isinstance(each, IncrementalAlterConfigsRequest)]
-    assert asked == [MAX_ASKED, 2]
+    requests = [each for each in client.requests if isinstance(each, IncrementalAlterConfigsRequest)]
+    asked = [(len(each.resources), each.validate_only) for each in requests]
+    assert asked == [(MAX_ASKED, True), (2, True), (MAX_ASKED, False), (2, False)]
     await carry_out(REMOVE, cluster)
     assert cluster.configs == DynamicConfigs(*names)
 
@@ -295,3 +296,115 @@ async def test_a_record_that_somebody_changes_in_between_is_read_again() -> None
     assert (await carry_out(SET, cluster)).trouble is None
     assert await cluster.owners() == [OWNER, other.owner]
     assert cluster.configs.defaults == dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), "700")
+
+
+ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))
+OTHER = SetThrottle(owner="shop/other/uid", moves={ORDERS: MOVES[ORDERS]}, bytes_per_second=9000)
+OF_BILLS = SetThrottle(owner=OWNER, moves={BILLS: MOVES[BILLS]}, bytes_per_second=1000)
+RATE_OF_OTHER = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), "9000")
+
+
+def a_cluster_with_unchangeable_bills() -> Limited:
+    configs = EMPTY.copy()
+    configs.unchangeable = frozenset({"bills"})
+    return a_cluster(configs)
+
+
+def is_refused_by_bills(reply: ThrottleReply) -> bool:
+    return reply.reason is Reason.REQUEST_REFUSED and "topic bills: Invalid value 102400" in str(reply.trouble)
+
+
+@pytest.mark.parametrize("refused", [OF_BILLS, replace(SET, bytes_per_second=1000)], ids=["alone", "with another"])
+async def test_a_topic_that_refuses_its_limit_fails_only_its_owner_and_limits_nobody(refused: SetThrottle) -> None:
+    cluster = a_cluster_with_unchangeable_bills()
+    assert (await carry_out(OTHER, cluster)).trouble is None
+    limited = cluster.configs.copy()
+    assert is_refused_by_bills(await carry_out(refused, cluster))
+    assert (cluster.configs, await cluster.owners()) == (limited, [OTHER.owner])
+    assert (await carry_out(RemoveThrottle(owner=OTHER.owner), cluster)).trouble is None
+    assert (cluster.configs, await cluster.owners()) == (EMPTY, [])
+    assert (await carry_out(OTHER, cluster)).trouble is None
+    assert cluster.configs == limited
+
+
+async def test_an_owner_whose_new_topic_refuses_keeps_the_limit_of_its_running_moves() -> None:
+    cluster = a_cluster_with_unchangeable_bills()
+    running = replace(OTHER, owner=OWNER)
+    await carry_out(running, cluster)
+    limited, record = cluster.configs.copy(), (await cluster.record.read())[0]
+    assert is_refused_by_bills(await carry_out(replace(SET, bytes_per_second=1000), cluster))
+    assert (cluster.configs, (await cluster.record.read())[0]) == (limited, record)
+
+
+@pytest.mark.parametrize("fails_first", [False, True])
+async def test_a_limit_that_a_topic_does_not_give_back_stays_in_the_record_and_holds_up_no_other(
+    fails_first: bool,
+) -> None:
+    cluster = a_cluster()
+    await carry_out(OTHER, cluster)
+    await carry_out(OF_BILLS, cluster)
+    cluster.configs.unchangeable = frozenset({"bills"})
+    for _ in range(2):
+        assert is_refused_by_bills(await carry_out(RemoveThrottle(owner=OWNER), cluster))
+        assert (cluster.configs.defaults, await cluster.owners()) == (RATE_OF_OTHER, [OWNER, OTHER.owner])
+    remove_other = RemoveThrottle(owner=OTHER.owner)
+    if fails_first:
+        await carry_out(remove_other, cluster, deaths=Deaths(1, arrives=False))
+    assert (await carry_out(remove_other, cluster)).trouble is None
+    assert (cluster.configs.topics["orders"], cluster.configs.defaults, await cluster.owners()) == ({}, {}, [OWNER])
+    cluster.configs.unchangeable = frozenset()
+    assert (await carry_out(RemoveThrottle(owner=OWNER), cluster)).trouble is None
+    assert (cluster.configs, await cluster.owners()) == (EMPTY, [])
+
+
+async def test_a_topic_that_begins_to_refuse_after_the_validation_limits_nobody() -> None:
+    cluster = a_cluster()
+    await carry_out(OTHER, cluster)
+    limited = cluster.configs.copy()
+
+    def break_bills() -> None:
+        cluster.configs.unchangeable = frozenset({"bills"})
+
+    cluster.before_write = break_bills
+    for _ in range(2):
+        assert is_refused_by_bills(await carry_out(replace(SET, bytes_per_second=1000), cluster))
+        assert cluster.configs == limited
+    assert (await carry_out(REMOVE, cluster)).trouble is None
+    assert (cluster.configs, await cluster.owners()) == (limited, [OTHER.owner])
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("writes", range(5))
+async def test_whoever_dies_beside_a_topic_that_refuses_leaves_what_the_next_one_sets_right(
+    writes: int, arrives: bool
+) -> None:
+    for step in (OTHER, RemoveThrottle(owner=OTHER.owner)):
+        cluster = a_cluster()
+        await carry_out(OF_BILLS, cluster)
+        if isinstance(step, RemoveThrottle):
+            await carry_out(OTHER, cluster)
+        cluster.configs.unchangeable = frozenset({"bills"})
+        await carry_out(RemoveThrottle(owner=OWNER), cluster, deaths=Deaths(writes, arrives=arrives))
+        await carry_out(step, cluster, deaths=Deaths(writes, arrives=arrives))
+        assert (await carry_out(step, cluster)).trouble is None
+        assert is_refused_by_bills(await carry_out(RemoveThrottle(owner=OWNER), cluster))
+        assert cluster.configs.defaults == (RATE_OF_OTHER if step is OTHER else {})
+        cluster.configs.unchangeable = frozenset()
+        await carry_out(RemoveThrottle(owner=OWNER), cluster)
+        await carry_out(RemoveThrottle(owner=OTHER.owner), cluster)
+        assert (cluster.configs, await cluster.owners()) == (EMPTY, [])
+
+
+async def test_a_right_to_one_topic_that_is_missing_fails_only_its_owner() -> None:
+    cluster = a_cluster()
+    await carry_out(OF_BILLS, cluster)
+    cluster.hides = frozenset({"bills"})
+    assert (await carry_out(OTHER, cluster)).trouble is None
+    assert cluster.configs.topics["orders"] == LIMITED["orders"]
+    reply = await carry_out(RemoveThrottle(owner=OWNER), cluster)
+    assert (reply.reason, "DescribeConfigs of the topic" in str(reply.trouble)) == (Reason.REQUEST_REFUSED, True)
+    assert cluster.configs.defaults == RATE_OF_OTHER
+    cluster.hides = frozenset()
+    await carry_out(RemoveThrottle(owner=OWNER), cluster)
+    await carry_out(RemoveThrottle(owner=OTHER.owner), cluster)
+    assert (cluster.configs, await cluster.owners()) == (EMPTY, [])
