@@ -4,7 +4,7 @@ In Metadata, KRaft brokers name a random broker as the controller, and forward i
 real leader, and since Kafka 3.3 how far each voter lags (KIP-836).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -67,11 +67,25 @@ async def ask_quorum(client: ControllerClient) -> Quorum | None:
 
 async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
     """Return the votes as the leader reports them. Raises `AdminError`."""
+    voters, now_ms = await _ask_lag(client)
+    return tuple(_vote(each, now_ms) for each in voters)
+
+
+async def ask_time_ms(client: ControllerClient) -> int:
+    """Return the present time by the clock of the quorum's leader, in ms since 1970. Raises `AdminError`."""
+    _, now_ms = await _ask_lag(client)
+    if now_ms < 0:
+        raise Refused("the clock of the quorum's leader", ErrorCode.unsupported_version, None)
+    return now_ms
+
+
+async def _ask_lag(client: ControllerClient) -> tuple[Sequence[ReplicaState], int]:
+    """Return the voters as the leader reports them, and its present time; -1 if it is unknown."""
     answer = await client.ask(QUORUM_LAG, DescribeQuorumResponse1)
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
     # The leader counts itself as seen now, so the latest time of all replicas is its present time.
     now_ms = max((_last_seen_ms(each) for each in (*found.current_voters, *found.observers)), default=-1)
-    return tuple(_vote(each, now_ms) for each in found.current_voters)
+    return found.current_voters, now_ms
 
 
 def read_quorum(answer: DescribeQuorumResponse) -> Quorum:

@@ -4,10 +4,13 @@
 ControlledShutdown: the controller moves the broker's leaderships, until no other replica could take over more. 3. Check
 again, because other brokers may have been stopped at the same moment.
 
+Without ZooKeeper brokers do step 2 themselves when they stop. There the brokers take turns, and check at their turn.
+
 A wait ends early if no replica came into sync and no broker came back for `patience_s`. From step 2 on the controller
 treats the broker as shutting down, until it registers again or another controller takes over."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Set
 from typing import Final, TypeVar
 
@@ -16,10 +19,11 @@ from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.configs import ask_min_insync_replicas
 from controller_core.client.errors import AdminError, AnswerUnreadable, NotAdmittedError, Refused
-from controller_core.client.quorum import ask_votes, has_quorum
+from controller_core.client.quorum import ask_time_ms, ask_votes, has_quorum
 from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.draining.broker_stop import (
+    Obstacle,
     count_absent,
     count_missing_replicas,
     explain,
@@ -27,6 +31,7 @@ from controller_core.model.draining.broker_stop import (
     find_obstacles,
     find_still_led,
     find_turn,
+    find_wait_for_turn_s,
 )
 from controller_core.model.draining.quorum_votes import Vote, find_missing_votes
 from controller_core.model.ids import BrokerId, TopicName
@@ -36,6 +41,10 @@ from controller_core.wire.messages import ControlledShutdownRequest, ControlledS
 from controller_core.wire.requests.metadata import ALL_TOPICS
 
 PAUSE_S: Final = 1.0
+_PAUSES_OF_A_TURN: Final = 5
+"""Without ZooKeeper: longer than a broker needs from the end of its drain until it has left the ISRs."""
+_SHARE_OF_A_ROUND: Final = 1 / 3
+"""The part of the drain's time in which every broker has a turn. The rest is for replicas that come back."""
 
 _FORBIDDEN: Final = (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed)
 
@@ -80,11 +89,16 @@ class Drain:
         """Return when the broker may be stopped. Raises `NotDrained` and `NotRegistered`."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._run()
+                await self._run(timeout_s)
         except TimeoutError as error:
             raise self._give_up(f"gave up after {timeout_s:g} s") from error
 
-    async def _run(self) -> None:
+    async def _run(self, timeout_s: float) -> None:
+        if await self._ask(lambda: has_quorum(self._client)):
+            await self._wait_for_turn(timeout_s * _SHARE_OF_A_ROUND)
+            # A broker without ZooKeeper hands over its leaderships itself when it stops (KIP-631).
+            self._report("it hands over its leaderships when it is stopped, as brokers without ZooKeeper do")
+            return
         snapshot = await self._wait_for_replicas()
         # Brokers that are stopped together take turns by id, and check again at their turn. Otherwise each would count
         # on the others' replicas.
@@ -92,12 +106,6 @@ class Drain:
         if turn:
             await asyncio.sleep(turn * self._pause_s)
             snapshot = await self._wait_for_replicas()
-        # Without ZooKeeper a broker hands over its leaderships itself when it stops (KIP-631), so there is no step 2.
-        if await self._ask(lambda: has_quorum(self._client)):
-            if await self._wait_for_votes():
-                await self._wait_for_replicas()
-            self._report("it hands over its leaderships when it is stopped, as brokers without ZooKeeper do")
-            return
         await self._hand_over()
         while led := find_still_led(await self._wait_for_replicas(), self._broker):
             self._report(
@@ -117,10 +125,7 @@ class Drain:
         patience = _Patience(self._patience_s)
         minimum: dict[TopicName, int] = {}
         while True:
-            snapshot = await self._read_snapshot()
-            minimum |= await self._ask_minimum(snapshot.list_topics_on(self._broker) - minimum.keys())
-            snapshot = snapshot.select_topics(minimum.keys())
-            waiting = find_obstacles(snapshot, self._broker, minimum)
+            snapshot, waiting = await self._find_obstacles(minimum)
             if not waiting:
                 self._report(explain_enough(snapshot, self._broker, minimum), trouble=_NO_ANSWER)
                 return snapshot
@@ -128,6 +133,13 @@ class Drain:
             if patience.is_over((count_missing_replicas(waiting), count_absent(waiting, snapshot.brokers))):
                 raise self._give_up(f"gave up when nothing came back for {self._patience_s:g} s")
             await asyncio.sleep(self._pause_s)
+
+    async def _find_obstacles(self, minimum: dict[TopicName, int]) -> tuple[Snapshot, tuple[Obstacle, ...]]:
+        """Return the cluster, and the partitions that wait. `minimum` keeps the min.insync.replicas of topics."""
+        snapshot = await self._read_snapshot()
+        minimum |= await self._ask_minimum(snapshot.list_topics_on(self._broker) - minimum.keys())
+        snapshot = snapshot.select_topics(minimum.keys())
+        return snapshot, find_obstacles(snapshot, self._broker, minimum)
 
     async def _read_snapshot(self) -> Snapshot:
         snapshot = read_snapshot(await self._ask(lambda: self._client.ask(ALL_TOPICS, MetadataResponse)))
@@ -150,6 +162,31 @@ class Drain:
         return await self._ask(lambda: ask_min_insync_replicas(self._client, topics))
 
     # Instead of step 2, without ZooKeeper
+
+    async def _wait_for_turn(self, longest_round_s: float) -> None:
+        """Return at a turn of the broker at which nothing has to be waited for.
+
+        A broker that waits at its turn takes another turn, because by then it may be the turn of the next broker."""
+        while True:
+            await self._wait_for_replicas()
+            snapshot = await self._read_snapshot()
+            turn_s = _PAUSES_OF_A_TURN * self._pause_s
+            wait_s = find_wait_for_turn_s(
+                snapshot, self._broker, await self._find_time_s(), turn_s=turn_s, longest_round_s=longest_round_s
+            )
+            if wait_s >= PAUSE_S:
+                self._report(f"its turn among the brokers is in {wait_s:.0f} s")
+            await asyncio.sleep(wait_s)
+            _, waiting = await self._find_obstacles({})
+            if not waiting and not await self._wait_for_votes():
+                return
+
+    async def _find_time_s(self) -> float:
+        """Return the time by the clock of the controllers' leader, which all brokers share, or else by the own clock."""
+        try:
+            return await ask_time_ms(self._client) / 1000
+        except AdminError:
+            return time.time()
 
     async def _wait_for_votes(self) -> bool:
         """Wait until the controllers have a quorum without this node, if it is a controller. Return True if it waited.

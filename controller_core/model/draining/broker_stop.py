@@ -73,8 +73,25 @@ def count_missing_replicas(waiting: Iterable[Obstacle]) -> int:
 
 
 def find_turn(snapshot: Snapshot, broker: BrokerId) -> int:
-    """Return the turn of a broker, from 0, if all brokers are stopped together. Many brokers share a few turns."""
+    """Return the turn of a broker, from 0, if all brokers are stopped together. Many brokers share a few turns.
+
+    It is enough with ZooKeeper, where the controller knows which brokers are being drained."""
     return sum(other < broker for other in snapshot.brokers) % _TURNS
+
+
+def find_wait_for_turn_s(
+    snapshot: Snapshot, broker: BrokerId, now_s: float, *, turn_s: float, longest_round_s: float
+) -> float:
+    """Return the seconds until the next turn of a broker, by a clock that all brokers share.
+
+    Without ZooKeeper nobody knows which brokers are being drained. So the brokers with replicas have turns that begin
+    `turn_s` apart and go round by id. No two have the same turn, whenever their drains began. Turns are shorter if a
+    round would take longer than `longest_round_s`."""
+    holders = sorted(snapshot.holders)
+    if len(holders) < 2 or broker not in holders:
+        return 0.0
+    turn_s = min(turn_s, longest_round_s / len(holders))
+    return (holders.index(broker) * turn_s - now_s) % (len(holders) * turn_s)
 
 
 def count_absent(waiting: Iterable[Obstacle], alive: Collection[BrokerId]) -> int:

@@ -1,6 +1,7 @@
 """A broker is drained when its partitions can do without it, and left alone while they cannot."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.wire.messages import ControlledShutdownRequest
 from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
 from simulation.controller_client import Answer, SimulatedControllerClient
+from simulation.fast_loop import run_fast
 from tests.unit.admin_commands.answering_cluster import AnsweringCluster, SimulatedTopic
 
 LONG_S = 60.0
@@ -24,6 +26,7 @@ class Attempt:
     cluster: AnsweringCluster
     broker: int = 1
     patience_s: float = LONG_S
+    pause_s: float = 0.001
     find_controller: Callable[[], Answer | None] | None = None
     said: list[str] = field(default_factory=list)
     client: SimulatedControllerClient = field(init=False)
@@ -33,7 +36,7 @@ class Attempt:
 
     async def run(self, timeout_s: float = LONG_S) -> None:
         drain = Drain(
-            self.client, BrokerId(self.broker), patience_s=self.patience_s, say=self.said.append, pause_s=0.001
+            self.client, BrokerId(self.broker), patience_s=self.patience_s, say=self.said.append, pause_s=self.pause_s
         )
         await drain.run(timeout_s)
 
@@ -191,6 +194,53 @@ async def test_brokers_that_are_drained_together_do_not_count_on_each_other() ->
     outcomes = await asyncio.gather(*(attempt.run() for attempt in attempts), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [NotDrained, NotDrained, type(None)]
     assert cluster.topics["orders"].isr == [2, 3]
+
+
+@pytest.mark.parametrize("may_describe", [True, False], ids=["the leader's clock", "own clock"])
+@pytest.mark.parametrize("later_s", [0.0, 0.5, 4.0, 5.0, 14.0, 26.0])
+@pytest.mark.parametrize(("first", "second"), [(1, 7), (7, 1), (1, 2), (2, 1)])
+def test_without_zookeeper_brokers_of_one_partition_never_stop_together(
+    first: int, second: int, later_s: float, may_describe: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker leaves the ISR some seconds after its drain has ended, and nobody knows of the drain before that."""
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_003.0 + asyncio.get_running_loop().time())
+    cluster = AnsweringCluster({"orders": SimulatedTopic([1, 2, 7], [1, 2, 7])}, alive=[1, 2, 3, 7], has_quorum=True)
+    cluster.quorum_refusal = ErrorCode.none if may_describe else ErrorCode.cluster_authorization_failed
+
+    async def stop(broker: int, after_s: float) -> bool:
+        await asyncio.sleep(after_s)
+        try:
+            await Attempt(cluster, broker, pause_s=1.0).run(120.0)
+        except NotDrained:
+            return False
+        await asyncio.sleep(3.0)
+        cluster.topics["orders"].isr.remove(broker)
+        return True
+
+    async def stop_both() -> tuple[bool, bool]:
+        return await asyncio.gather(stop(first, 0.0), stop(second, later_s))
+
+    assert sorted(run_fast(stop_both())) == [False, True]
+    assert len(cluster.topics["orders"].isr) == 2
+
+
+def test_without_zookeeper_a_broker_that_comes_back_lets_the_next_one_go() -> None:
+    cluster = AnsweringCluster({"orders": SimulatedTopic([1, 2, 7], [1, 2, 7])}, alive=[1, 2, 7], has_quorum=True)
+    smallest = []
+
+    async def restart(broker: int) -> None:
+        await Attempt(cluster, broker, pause_s=1.0).run(240.0)
+        await asyncio.sleep(3.0)
+        cluster.topics["orders"].isr.remove(broker)
+        smallest.append(len(cluster.topics["orders"].isr))
+        await asyncio.sleep(30.0)
+        cluster.topics["orders"].isr.append(broker)
+
+    async def restart_all() -> None:
+        await asyncio.gather(*(restart(broker) for broker in (1, 2, 7)))
+
+    run_fast(restart_all())
+    assert smallest == [2, 2, 2]
 
 
 async def test_leaderships_that_a_new_controller_gave_back_are_handed_over_again() -> None:

@@ -1,5 +1,6 @@
 """Servers' answers about a quorum of controllers: if they know one, and its leader."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -49,8 +50,10 @@ def quorum_led_by(leader: int, error_code: ErrorCode = ErrorCode.none, *, commit
 
 
 def votes_in(behind_ms: Mapping[int, int | None], error_code: ErrorCode = ErrorCode.none) -> DescribeVotesResponse:
-    """Return the voters, and how far each is behind the leader, which is at 0. None: nothing is known of the voter."""
-    now_ms = 1_700_000_000_000
+    """Return the voters, and how far each is behind the leader, which is at 0. None: nothing is known of the voter.
+
+    The leader's clock goes with the time of the running loop."""
+    now_ms = 1_700_000_000_000 + int(asyncio.get_running_loop().time() * 1000)
     voters = tuple(
         ReplicaState(
             replica_id=WireBrokerId(voter),

@@ -10,6 +10,7 @@ from controller_core.model.draining.broker_stop import (
     find_obstacles,
     find_still_led,
     find_turn,
+    find_wait_for_turn_s,
 )
 from controller_core.model.ids import (
     NO_LEADER,
@@ -145,3 +146,17 @@ def test_leaderships_that_nobody_can_take_over_are_not_counted() -> None:
 def test_brokers_that_are_stopped_together_have_turns_of_their_own() -> None:
     seen = snapshot_of(alive=(7, 3, 5, 1000))
     assert [find_turn(seen, broker) for broker in brokers(3, 5, 7)] == [0, 1, 2]
+
+
+def test_without_zookeeper_every_broker_with_replicas_has_a_turn_of_its_own_at_any_time() -> None:
+    seen = snapshot_of(place([7, 3], [7]), place([12, 3], [12], 1), alive=(3, 5, 12))
+
+    def wait_s(broker: int, now_s: float, longest_round_s: float = 40.0) -> float:
+        return find_wait_for_turn_s(seen, BrokerId(broker), now_s, turn_s=5.0, longest_round_s=longest_round_s)
+
+    assert [wait_s(broker, 150.0) for broker in (3, 7, 12)] == [0.0, 5.0, 10.0]
+    assert [wait_s(broker, 151.0) for broker in (3, 7, 12)] == [14.0, 4.0, 9.0]
+    assert [wait_s(broker, 150.0, 6.0) for broker in (3, 7, 12)] == [0.0, 2.0, 4.0]
+    assert wait_s(5, 151.0) == 0.0, "it has no replica"
+    alone = snapshot_of(place([1], [1]))
+    assert find_wait_for_turn_s(alone, BROKER, 151.0, turn_s=5.0, longest_round_s=40.0) == 0.0
