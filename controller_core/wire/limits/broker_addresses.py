@@ -73,9 +73,11 @@ class BrokerAddresses:
     async def look_up(self, address: Address) -> Set[Address]:
         """Return the known addresses, after a new resolution if the address is unknown."""
         known = self.look(address)
-        if address not in known and self._resolving is not None:
-            await asyncio.wait((self._resolving,), timeout=PATIENCE_S)
-            return self._list_known(address)
+        while address not in known and self._resolving is not None:
+            resolved, _ = await asyncio.wait((self._resolving,), timeout=PATIENCE_S)
+            if not resolved or self._list_registered() <= self._resolved:
+                return self._list_known(address)
+            known = self.look(address)  # a host has registered since that resolution began, so this begins another one
         return known
 
     def look(self, address: Address) -> Set[Address]:

@@ -76,6 +76,17 @@ async def test_a_broker_is_known_by_what_its_host_resolves_to() -> None:
     assert await gate.why_not(ALTER_PARTITION, make_caller("10.1.0.2")) is REFUSED
 
 
+async def test_a_broker_that_registers_while_others_are_looked_up_is_looked_up_before_it_is_refused() -> None:
+    names = Names(one=["10.1.0.1"])
+    names.may_answer.clear()
+    asked = asyncio.create_task(names.gate().why_not(ALTER_PARTITION, make_caller("10.1.0.2")))
+    await asyncio.to_thread(names.was_asked.wait)
+    names.addresses["two"] = ["10.1.0.2"]
+    names.hosts = ["one", "two"]
+    names.may_answer.set()
+    assert await asked is None
+
+
 async def test_a_broker_that_only_connects_is_known_when_it_connects_again() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
